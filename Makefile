@@ -1,0 +1,31 @@
+TASK ?= banana
+SOLVER ?= civi
+RECIPE ?= default
+SEED ?= 0
+OUT ?= runs/$(TASK)-$(SOLVER)-$(RECIPE)-$(SEED)
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: setup run test check clean
+
+setup: .venv/ready
+
+.venv/ready: pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "civi needs Python 3.11 or newer, this is " + sys.version.split()[0])'
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	touch $@
+
+run: setup
+	$(BIN)/civi run $(TASK) --solver $(SOLVER) --recipe $(RECIPE) --seed $(SEED) --out $(OUT) --force
+
+test: setup check
+	$(BIN)/python -m pytest
+
+check: setup
+	$(BIN)/ruff check src tests
+	$(BIN)/ruff format --check src tests
+	$(BIN)/mypy
+
+clean:
+	rm -rf .venv runs .pytest_cache .ruff_cache .mypy_cache

@@ -1,0 +1,5 @@
+"""Honest measures of a fit."""
+
+from civi.diagnose.divergence import Bounds, neg_elbo_bounds
+
+__all__ = ["Bounds", "neg_elbo_bounds"]

@@ -1,0 +1,55 @@
+"""Bounds on the negative ELBO with a large inner sample, the same estimator for every solver."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, PRNGKeyArray
+
+from civi.estimate import log_density, mix_own
+from civi.family import SemiImplicit
+from civi.target import Target
+
+OUTER, INNER, CHUNK = 10_000, 20_000, 500
+
+
+class Bounds(NamedTuple):
+    """Estimates of E_q[log q - log p] that are in expectation above (own term) and below (plain mean) the truth.
+
+    For a normalised target this is KL(q || p), otherwise the negative ELBO.
+    """
+
+    upper: float
+    upper_se: float
+    lower: float
+    lower_se: float
+
+
+def neg_elbo_bounds(
+    family: SemiImplicit, target: Target, key: PRNGKeyArray, outer: int = OUTER, inner: int = INNER
+) -> Bounds:
+    """Upper and lower bound from `outer` draws, each with its own `inner` samples in blocks of bounded memory."""
+    chunk = min(CHUNK, outer)
+    keys = jax.random.split(key, -(-outer // chunk))
+    parts = [_chunk_of_log_ratios(family, target, k, chunk, inner) for k in keys]
+    upper, lower = (jnp.concatenate(side)[:outer] for side in zip(*parts, strict=True))
+    return Bounds(*_mean_and_se(upper), *_mean_and_se(lower))
+
+
+@eqx.filter_jit
+def _chunk_of_log_ratios(
+    family: SemiImplicit, target: Target, key: PRNGKeyArray, outer: int, inner: int
+) -> tuple[Array, Array]:
+    outer_key, inner_key = jax.random.split(key)
+    z_J, own_J = family.push(family.draw_outer(outer_key, outer))
+    log_p_J = jax.vmap(target.log_prob)(z_J)
+    plain_J = log_density(family, z_J, inner_key, inner)
+    safe_J = mix_own(plain_J, own_J, jnp.asarray(1 / (inner + 1)))
+    return safe_J - log_p_J, plain_J - log_p_J
+
+
+def _mean_and_se(values: Array) -> tuple[float, float]:
+    return float(values.mean()), float(values.std(ddof=1) / jnp.sqrt(values.size))

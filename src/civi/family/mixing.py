@@ -1,0 +1,50 @@
+"""Mixing network: eps -> parameters of the conditional q(z | eps)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from civi.errors import require, unknown
+
+ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
+    "relu": jax.nn.relu,
+    "silu": jax.nn.silu,
+    "gelu": jax.nn.gelu,
+    "tanh": jnp.tanh,
+    "softplus": jax.nn.softplus,
+}
+
+
+class MixingNetwork(eqx.Module):
+    """Multilayer perceptron on one noise vector; no hidden layer makes it linear (A eps + b)."""
+
+    weights: tuple[Float[Array, "_ _"], ...]
+    biases: tuple[Float[Array, " _"], ...]
+    activation: str = eqx.field(static=True)
+
+    @classmethod
+    def init(
+        cls, sizes: Sequence[int], activation: str, output_gain: Float[Array, " out"], key: PRNGKeyArray
+    ) -> MixingNetwork:
+        """Xavier-normal weights, zero biases; the last layer's columns are multiplied by `output_gain`."""
+        if activation not in ACTIVATIONS:
+            raise unknown("activation", activation, ACTIVATIONS)
+        require(all(size >= 1 for size in sizes), f"layer sizes must be at least 1, not {tuple(sizes)}")
+        shapes = list(pairwise(sizes))
+        xavier = jax.nn.initializers.glorot_normal()
+        weights = [xavier(k, shape) for k, shape in zip(jax.random.split(key, len(shapes)), shapes, strict=True)]
+        weights[-1] = weights[-1] * output_gain
+        return cls(tuple(weights), tuple(jnp.zeros(width) for _, width in shapes), activation)
+
+    def __call__(self, eps: Float[Array, " E"]) -> Float[Array, " P"]:
+        """Parameters of the conditional for one noise vector."""
+        hidden = eps
+        for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
+            hidden = ACTIVATIONS[self.activation](hidden @ weight + bias)
+        return hidden @ self.weights[-1] + self.biases[-1]

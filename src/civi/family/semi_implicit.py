@@ -1,0 +1,102 @@
+"""The semi-implicit family (paper, Eq. 1): eps ~ q(eps), z = h(u; eps), so that q(z) = E_eps[q(z | eps)]."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax.scipy.special import logsumexp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from civi.errors import require, unknown
+from civi.family.conditional import CONDITIONALS, Conditional
+from civi.family.mixing import MixingNetwork
+from civi.family.noise import GaussianNoise
+
+
+class Outer(NamedTuple):
+    """The noise of outer samples, mu_j = (u_j, eps_j) in the paper: z_j is a function of it and of theta."""
+
+    eps: Float[Array, "J E"]
+    u: Float[Array, "J D"]
+
+
+class SemiImplicit(eqx.Module):
+    """Noise, mixing network and conditional, in this order."""
+
+    noise: GaussianNoise
+    mixing: MixingNetwork
+    conditional: Conditional
+
+    def draw_outer(self, key: PRNGKeyArray, count: int) -> Outer:
+        """(u_j, eps_j) ~ q(u) q(eps)."""
+        key_eps, key_u = jax.random.split(key)
+        return Outer(self.noise.sample(key_eps, count), self.conditional.draw_base(key_u, count))
+
+    def mix(self, eps_K: Float[Array, "K E"]) -> Float[Array, "K P"]:
+        """The conditional's parameters for every noise vector."""
+        return jax.vmap(self.mixing)(eps_K)
+
+    def push(self, outer: Outer) -> tuple[Float[Array, "J D"], Float[Array, " J"]]:
+        """z_j = h(u_j; eps_j) and its own term log q(z_j | eps_j)."""
+        mixed_J = self.mix(outer.eps)
+        z_J = jax.vmap(self.conditional.transform)(mixed_J, outer.u)
+        return z_J, jax.vmap(self.conditional.log_prob)(mixed_J, z_J)
+
+    def sample(self, key: PRNGKeyArray, count: int) -> Float[Array, "J D"]:
+        """Draws of z."""
+        return self.push(self.draw_outer(key, count))[0]
+
+    def log_conditional(self, z: Float[Array, " D"], eps: Float[Array, " E"]) -> Float[Array, ""]:
+        """log q(z | eps)."""
+        return self.conditional.log_prob(self.mixing(eps), z)
+
+    def sample_and_log_prob(
+        self, key: PRNGKeyArray, count: int, inner_eps: Float[Array, "K E"]
+    ) -> tuple[Float[Array, "J D"], Float[Array, " J"]]:
+        """Draws of z and log q(z) estimated from this inner noise and the own term (in expectation an upper bound)."""
+        z_J, own_J = self.push(self.draw_outer(key, count))
+        pairs_JK = self.conditional.log_prob_pairs(self.mix(inner_eps), z_J)
+        return z_J, jnp.logaddexp(logsumexp(pairs_JK, axis=1), own_J) - jnp.log(len(inner_eps) + 1.0)
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """What a semi-implicit family is made of; `init` makes one for a given dimension.
+
+    spread multiplies the mixing network's first locations and scale is the conditional's first standard deviation.
+    A wide spread of narrow conditionals lets the mixing find the shape first; a narrow spread of wide ones
+    settles into one Gaussian over all modes.
+    """
+
+    hidden: tuple[int, ...] = (50, 50)
+    activation: str = "relu"
+    noise_dim: int = 3
+    noise_scale: float = 1.0
+    conditional: str = "scaled"
+    scale: float = 0.37
+    spread: float = 3.0
+
+    def __post_init__(self) -> None:
+        require(self.scale > 0, f"family.scale must be positive, not {self.scale}")
+        require(self.spread > 0, f"family.spread must be positive, not {self.spread}")
+        if self.conditional not in CONDITIONALS:
+            raise unknown("conditional", self.conditional, CONDITIONALS)
+
+    def init(self, dim: int, key: PRNGKeyArray) -> SemiImplicit:
+        """A family over R^dim with random mixing weights."""
+        require(dim >= 1, f"the target's dimension must be at least 1, not {dim}")
+        return _init(self, dim, key)
+
+
+@eqx.filter_jit
+def _init(architecture: Architecture, dim: int, key: PRNGKeyArray) -> SemiImplicit:
+    conditional = CONDITIONALS[architecture.conditional]
+    gain = conditional.output_gain(dim, architecture.spread)
+    sizes = (architecture.noise_dim, *architecture.hidden, gain.size)
+    mixing = MixingNetwork.init(sizes, architecture.activation, gain, key)
+    noise = GaussianNoise(architecture.noise_dim, architecture.noise_scale)
+    return SemiImplicit(noise, mixing, conditional.init(dim, architecture.scale))

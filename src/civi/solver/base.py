@@ -1,0 +1,66 @@
+"""What a solver is, and the model it improves."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol
+
+import equinox as eqx
+import jax
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from civi.family import SemiImplicit
+from civi.target import Target
+
+
+class Model(eqx.Module):
+    """A family and the target it is to approximate."""
+
+    family: SemiImplicit
+    target: Target
+
+
+def split(model: Model) -> tuple[Model, Model]:
+    """(theta, everything else): the family's arrays are trained, the target's are data."""
+    wanted = Model(jax.tree.map(eqx.is_inexact_array, model.family), jax.tree.map(lambda _: False, model.target))
+    return eqx.partition(model, wanted)
+
+
+def groups(params: Model) -> Model:
+    """Each parameter's group: mixing (theta_1), scale (theta_2) or decoder."""
+
+    def name(path: tuple[Any, ...], _: Array) -> str:
+        parts = jax.tree_util.keystr(path)
+        return "mixing" if ".mixing" in parts else "scale" if ".conditional" in parts else "decoder"
+
+    return jax.tree_util.tree_map_with_path(name, params)
+
+
+class Info(NamedTuple):
+    """Diagnostics of one step."""
+
+    neg_elbo: Float[Array, ""]
+    weight_mean: Float[Array, ""]
+    weight_sd: Float[Array, ""]
+    gradient_norm: Float[Array, ""]
+
+
+class Solver(Protocol):
+    """A method: its settings, and one step. The training loop owns everything else."""
+
+    @property
+    def steps(self) -> int:
+        """Length of a run."""
+        ...
+
+    @property
+    def output(self) -> str:
+        """Which iterate is returned: last, average or uniform."""
+        ...
+
+    def init(self, model: Model, key: PRNGKeyArray) -> Any:
+        """The state before the first step; its field `params` is theta_1."""
+        ...
+
+    def step(self, fixed: Model, state: Any, t: Int[Array, ""], key: PRNGKeyArray) -> tuple[Any, Info]:
+        """Step t = 1, 2, ... on the trainable part of the model, given the fixed part."""
+        ...

@@ -1,0 +1,154 @@
+"""CI-VI (Algorithms 1 and 2): State, Info, init, step.
+
+noise -> mixing network -> conditional -> log ratios -> tracker -> gradient -> primary update -> auxiliary update
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from civi.errors import require
+from civi.estimate import LogRatios, Sketch, log_ratios, mix_own
+from civi.family import Outer
+from civi.solver.base import Info, Model, groups, split
+from civi.tracker import TRACKERS, Auxiliary, Bank, Pool, PoolState, Start, Tracked, Tracker
+from civi.update import UPDATES, FirstOrder, Samples, Update
+
+INNER_MEANS = ("safe", "plain")
+WEIGHS = ("entropy", "ratio")
+OUTPUTS = ("last", "average", "uniform")
+
+
+class CiviState(NamedTuple):
+    """What the next step needs."""
+
+    params: Model
+    optimiser: optax.OptState
+    pool: PoolState
+    pool_key: PRNGKeyArray
+    tracker: Any
+
+
+class Evaluated(NamedTuple):
+    """What the gradient leaves behind: the tracker after `observe`, weights k and the value of the objective."""
+
+    tracker: Any
+    weight_S: Float[Array, " S"]
+    neg_elbo: Float[Array, ""]
+
+
+@dataclass(frozen=True)
+class Civi:
+    """Compositional implicit variational inference.
+
+    inner_mean = safe mixes the own term into numerator and denominator with weight 1/(K_eff + 1); plain is the paper's.
+    weigh = entropy weights only grad log q by k (p does not depend on the inner noise); ratio weights grad log g.
+    """
+
+    steps: int = 3000
+    samples: Samples = field(default_factory=Samples)
+    pool: Pool = field(default_factory=Pool)
+    inner_mean: str = "safe"
+    tracker: Tracker = field(default_factory=Bank, metadata={"kinds": TRACKERS})
+    weigh: str = "entropy"
+    sketch: Sketch = field(default_factory=Sketch)
+    update: Update = field(default_factory=FirstOrder, metadata={"kinds": UPDATES})
+    output: str = "last"
+
+    def __post_init__(self) -> None:
+        require(self.steps >= 1, f"steps must be at least 1, not {self.steps}")
+        for name, allowed in {"inner_mean": INNER_MEANS, "weigh": WEIGHS, "output": OUTPUTS}.items():
+            value = getattr(self, name)
+            require(value in allowed, f"{name} must be one of {', '.join(allowed)}, not '{value}'")
+        each = self.pool.draw == "each"
+        require(
+            not each or self.pool.chunk in (0, self.samples.outer),
+            f"pool.draw = each uses all {self.pool.chunk} samples of the chunk: set samples.outer to the same number",
+        )
+        require(not each or not self.samples.growth, "samples.growth needs pool.draw = uniform, so that K1 can grow")
+        self._chunked_pool()
+
+    def _chunked_pool(self) -> Pool:
+        return replace(self.pool, chunk=self.pool.chunk or self.samples.outer)
+
+    def init(self, model: Model, key: PRNGKeyArray) -> CiviState:
+        """theta_1, the first chunk, and log y_1 = log g(theta_1)."""
+        pool_key, inner_key = jax.random.split(key)
+        params, fixed = split(model)
+        pool = self._chunked_pool().init(model.family.draw_outer, pool_key)
+        ratios = self._oracle(params, fixed, pool.outer, self.samples.auxiliary, jnp.asarray(1.0), inner_key)
+        tracker = self.tracker.init(Start(ratios, self.samples.most(self.samples.inner, self.steps)))
+        return CiviState(params, self._optimiser(params).init(params), pool, pool_key, tracker)
+
+    def step(self, fixed: Model, state: CiviState, t: Int[Array, ""], key: PRNGKeyArray) -> tuple[CiviState, Info]:
+        """One iteration of Algorithm 1."""
+        share_key, sketch_key, inner_key, auxiliary_key = jax.random.split(key, 4)
+        t = jnp.asarray(t, float)
+        pool = self._chunked_pool()
+        draw_outer = eqx.combine(state.params, fixed).family.draw_outer
+
+        outer_count = self.samples.at(self.samples.outer, t)
+        share_J = pool.shares(outer_count, self.samples.most(self.samples.outer, self.steps), share_key)
+        picked = self.sketch.pick(share_J, sketch_key)
+        outer_S = jax.tree.map(lambda values_J: values_J[picked.index_S], state.pool.outer)
+
+        def objective(params: Model) -> tuple[Array, Evaluated]:
+            ratios = self._oracle(params, fixed, outer_S, self.samples.inner, t, inner_key)
+            still = jax.lax.stop_gradient((eqx.combine(params, fixed).family, ratios))
+            tracked, tracker = self.tracker.observe(state.tracker, *still, picked.index_S)
+            return self._weighted(ratios, tracked, tracker, picked.share_S)
+
+        gradient, seen = jax.grad(objective, has_aux=True)(state.params)
+
+        change, optimiser = self._optimiser(state.params).update(gradient, state.optimiser, state.params)
+        params = optax.apply_updates(state.params, change)
+
+        next_pool, new_J = pool.advance(state.pool, draw_outer, state.pool_key)
+
+        def oracle(query: Model) -> LogRatios:
+            return self._oracle(query, fixed, next_pool.outer, self.samples.auxiliary, t, auxiliary_key)
+
+        tracker = self.tracker.refresh(seen.tracker, Auxiliary(state.params, params, new_J, oracle))
+
+        info = Info(seen.neg_elbo, *_mean_and_sd(seen.weight_S, picked.share_S), optax.global_norm(gradient))
+        return CiviState(params, optimiser, next_pool, state.pool_key, tracker), info
+
+    def _oracle(
+        self, params: Model, fixed: Model, outer: Outer, inner: int, t: Float[Array, ""], key: PRNGKeyArray
+    ) -> LogRatios:
+        """Log ratios at these parameters from K_t fresh inner samples (inner = 0: as many as K2)."""
+        model = eqx.combine(params, fixed)
+        constant = inner or self.samples.inner
+        inner_eps = model.family.noise.sample(key, self.samples.most(constant, self.steps))
+        return log_ratios(model.family, model.target.log_prob, outer, inner_eps, self.samples.at(constant, t))
+
+    def _weighted(
+        self, ratios: LogRatios, tracked: Tracked, tracker: Any, share_S: Float[Array, " S"]
+    ) -> tuple[Array, Evaluated]:
+        """sum_j share_j k_j log g_j with constant k_j = g_j / y_j (Eq. Logscale), whose gradient is the paper's."""
+        log_g_S, log_y_S = ratios.fresh_J, tracked.log_y_S
+        if self.inner_mean == "safe":
+            own_weight = 1 / (tracked.effective_S + 1)
+            log_g_S = mix_own(log_g_S, ratios.own_J, own_weight)
+            log_y_S = mix_own(log_y_S, ratios.own_J, own_weight)
+        log_y_S = jax.lax.stop_gradient(log_y_S)
+        weight_S = jnp.exp(jax.lax.stop_gradient(log_g_S) - log_y_S)
+        weight_of_p_S = weight_S if self.weigh == "ratio" else jnp.ones_like(weight_S)
+        log_q_S = log_g_S + ratios.log_p_J
+        objective = share_S @ (weight_S * log_q_S - weight_of_p_S * ratios.log_p_J)
+        return objective, Evaluated(tracker, weight_S, share_S @ log_y_S / share_S.sum())
+
+    def _optimiser(self, params: Model) -> optax.GradientTransformation:
+        return self.update.transformation(groups(params), self.steps)
+
+
+def _mean_and_sd(values: Float[Array, " S"], share: Float[Array, " S"]) -> tuple[Array, Array]:
+    mean = share @ values / share.sum()
+    return mean, jnp.sqrt(share @ (values - mean) ** 2 / share.sum())

@@ -1,0 +1,65 @@
+"""What a target is: anything with a dimension and a log density for one point."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol, runtime_checkable
+
+import equinox as eqx
+import jax
+import numpy as np
+from jaxtyping import Array, Float
+
+from civi.errors import TargetError
+
+
+@runtime_checkable
+class Target(Protocol):
+    """log p(x, z) as a function of one z in R^dim, normalised or not."""
+
+    @property
+    def dim(self) -> int:
+        """Dimension of z."""
+        ...
+
+    def log_prob(self, z: Float[Array, " D"]) -> Float[Array, ""]:
+        """log p(x, z)."""
+        ...
+
+
+class LogDensity(eqx.Module):
+    """A user's own log density as a target."""
+
+    function: Callable[[Array], Array] = eqx.field(static=True)
+    dim: int = eqx.field(static=True)
+
+    def log_prob(self, z: Float[Array, " D"]) -> Float[Array, ""]:
+        return self.function(z)
+
+
+def check_shape(target: Target) -> None:
+    """Refuse a log density that does not map one vector of length dim to one number."""
+    try:
+        shape = jax.eval_shape(target.log_prob, jax.ShapeDtypeStruct((target.dim,), float)).shape
+    except Exception as error:
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise TargetError(f"the log density fails on a vector of length {target.dim}: {reason}") from error
+    if shape != ():
+        raise TargetError(f"the log density must return one number for one z, not an array of shape {shape}")
+
+
+def check_values(z_J: Float[Array, "J D"], log_p_J: Float[Array, " J"]) -> None:
+    """Refuse a log density that cannot be evaluated at the first draws of q."""
+    log_p = np.asarray(log_p_J)
+    bad = np.isnan(log_p) | (log_p == np.inf)
+    if bad.any():
+        where = np.asarray(z_J)[bad.argmax()].round(3).tolist()
+        raise TargetError(
+            f"the log density is NaN or +inf at {bad.sum()} of the first {len(log_p)} draws, for example at "
+            f"z = {where}: check its domain and scale"
+        )
+    if not np.isfinite(log_p).any():
+        raise TargetError(
+            f"the log density is -inf at all of the first {len(log_p)} draws: "
+            "shift or scale z so that the mass is near 0"
+        )

@@ -1,0 +1,63 @@
+"""Bank: track the inner mean as a function of z, by keeping the mixing outputs of the last steps.
+
+    y(z) = mean of q(z | eps) over this step's and the last `steps` steps' mixing outputs
+
+Valid for every z, so outer samples can be fresh in every step. The past enters without a gradient: only numerators
+are differentiated, so a step costs one network pass and some more pairs, which are one matrix product.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jax.scipy.special import logsumexp
+from jaxtyping import Array, Float, Int
+
+from civi.errors import require
+from civi.estimate import LogRatios
+from civi.family import SemiImplicit
+from civi.tracker.base import Auxiliary, Start, Tracked
+
+
+class BankState(NamedTuple):
+    """Mixing outputs of the last steps and how many of each step's are in use (0: not filled yet)."""
+
+    mixed_BK: Float[Array, "B K P"]
+    kept_B: Int[Array, " B"]
+    slot: Int[Array, ""]
+
+
+@dataclass(frozen=True)
+class Bank:
+    """Denominators from (steps + 1) K2 mixing outputs."""
+
+    steps: int = 10
+
+    def __post_init__(self) -> None:
+        require(self.steps >= 1, f"tracker.steps must be at least 1, not {self.steps}")
+
+    def init(self, start: Start) -> BankState:
+        outputs = start.ratios_J.mixed_K.shape[1]
+        empty = jnp.zeros((self.steps, start.inner, outputs), start.ratios_J.mixed_K.dtype)
+        return BankState(empty, jnp.zeros(self.steps, int), jnp.asarray(0))
+
+    def observe(
+        self, state: BankState, family: SemiImplicit, ratios: LogRatios, index_S: Int[Array, " S"]
+    ) -> tuple[Tracked, BankState]:
+        inner, outputs = state.mixed_BK.shape[1:]
+        pairs = family.conditional.log_prob_pairs(state.mixed_BK.reshape(-1, outputs), ratios.z_J)
+        counted = (jnp.arange(inner) < state.kept_B[:, None]).reshape(-1)
+        past_S = logsumexp(pairs, axis=1, where=counted) - ratios.log_p_J
+        now_S = ratios.fresh_J + jnp.log(ratios.kept)
+        effective = jnp.asarray(ratios.kept + state.kept_B.sum(), float)
+        pushed = BankState(
+            state.mixed_BK.at[state.slot].set(ratios.mixed_K),
+            state.kept_B.at[state.slot].set(ratios.kept),
+            (state.slot + 1) % self.steps,
+        )
+        return Tracked(jnp.logaddexp(now_S, past_S) - jnp.log(effective), effective), pushed
+
+    def refresh(self, state: BankState, auxiliary: Auxiliary) -> BankState:
+        return state

@@ -1,0 +1,60 @@
+"""What a tracker is: an estimate y of the inner mean E[g(theta_t)] that outlives one step.
+
+    observe   before the gradient: the denominator log y for this step's outer samples, given this step's log ratios
+    refresh   after the primary update: the auxiliary update, which may call the oracle again (K3 fresh inner samples)
+
+A tracker keeps the plain inner mean. The own term of the safe bound is mixed in where y is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+from jaxtyping import Array, Bool, Float, Int
+
+from civi.estimate import LogRatios
+from civi.family import SemiImplicit
+
+Params = Any
+
+
+class Tracked(NamedTuple):
+    """The denominators of one step, and how many inner samples each effectively averages (K_eff)."""
+
+    log_y_S: Float[Array, " S"]
+    effective_S: Float[Array, "*S"]
+
+
+class Start(NamedTuple):
+    """What a tracker may start from: the first chunk's log ratios at theta_1 and the shapes of a step."""
+
+    ratios_J: LogRatios
+    inner: int
+
+
+class Auxiliary(NamedTuple):
+    """What a tracker may use after the primary update: both iterates, the next chunk and the oracle on it."""
+
+    before: Params
+    after: Params
+    new_J: Bool[Array, " J"]
+    oracle: Callable[[Params], LogRatios]
+
+
+class Tracker(Protocol):
+    """One of none, smoothed, extrapolated, ring, bank."""
+
+    def init(self, start: Start) -> Any:
+        """The state before the first step."""
+        ...
+
+    def observe(
+        self, state: Any, family: SemiImplicit, ratios: LogRatios, index_S: Int[Array, " S"]
+    ) -> tuple[Tracked, Any]:
+        """Denominators for the outer samples `index_S` of the chunk."""
+        ...
+
+    def refresh(self, state: Any, auxiliary: Auxiliary) -> Any:
+        """The auxiliary update."""
+        ...

@@ -1,0 +1,48 @@
+"""Ring: smooth with this step's own estimate, then use the result. No second oracle call, and k <= 1/beta."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Int
+
+from civi.errors import require
+from civi.estimate import LogRatios
+from civi.family import SemiImplicit
+from civi.tracker.base import Auxiliary, Start, Tracked
+from civi.tracker.smoothing import Average, begin, smooth
+
+
+class RingState(NamedTuple):
+    """The averages, and which of them belong to samples that have not been seen yet."""
+
+    average: Average
+    unseen_J: Bool[Array, " J"]
+
+
+@dataclass(frozen=True)
+class Ring:
+    """y_t = (1 - beta) y_{t-1} + beta g(theta_t), used in the same step; meant for a pool renewed piece by piece."""
+
+    beta: float = 0.3
+
+    def __post_init__(self) -> None:
+        require(0 < self.beta <= 1, f"tracker.beta must be in (0, 1], not {self.beta}")
+
+    def init(self, start: Start) -> RingState:
+        return RingState(begin(start.ratios_J), jnp.ones(len(start.ratios_J.fresh_J), bool))
+
+    def observe(
+        self, state: RingState, family: SemiImplicit, ratios: LogRatios, index_S: Int[Array, " S"]
+    ) -> tuple[Tracked, RingState]:
+        of_S = jax.tree.map(lambda values_J: values_J[index_S], state.average)
+        now_S = smooth(of_S, ratios, jnp.asarray(self.beta), state.unseen_J[index_S])
+        average = jax.tree.map(lambda values_J, new_S: values_J.at[index_S].set(new_S), state.average, now_S)
+        tracked = Tracked(now_S.log_y_J, 1 / now_S.inverse_size_J)
+        return tracked, RingState(average, state.unseen_J.at[index_S].set(False))
+
+    def refresh(self, state: RingState, auxiliary: Auxiliary) -> RingState:
+        return RingState(state.average, state.unseen_J | auxiliary.new_J)

@@ -1,0 +1,86 @@
+"""Primary updates by name: settings that make an Optax transformation for the parameter groups of a model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import optax
+
+from civi.errors import require
+from civi.update import schedule
+from civi.update.civi_adam import civi_adam
+
+GROUPS = ("mixing", "scale", "decoder")
+
+
+class Update(Protocol):
+    """Makes the transformation for a run of `steps` steps; `labels` names each parameter's group."""
+
+    def transformation(self, labels: Any, steps: int) -> optax.GradientTransformation:
+        """The Optax transformation."""
+        ...
+
+
+@dataclass(frozen=True)
+class CiviAdam:
+    """The paper's update with the theorem's schedules; scale and decoder may have their own (-1: as mixing)."""
+
+    c_alpha: float = 3e-4
+    c_gamma: float = 0.9
+    c_alpha_scale: float = -1.0
+    c_gamma_scale: float = -1.0
+    c_alpha_decoder: float = -1.0
+    c_gamma_decoder: float = -1.0
+    mu: float = 0.999
+    xi: float = 1e-8
+    clip: float = 0.0
+
+    def __post_init__(self) -> None:
+        require(self.c_alpha > 0, f"update.c_alpha must be positive, not {self.c_alpha}")
+        require(0 <= self.c_gamma <= 1, f"update.c_gamma must be in [0, 1], not {self.c_gamma}")
+        require(0 < self.mu < 1, f"update.mu must be in (0, 1), not {self.mu}")
+        require(self.xi > 0, f"update.xi must be positive, not {self.xi}")
+
+    def transformation(self, labels: Any, steps: int) -> optax.GradientTransformation:
+        return _clipped(self.clip, optax.partition({group: self._for_group(group) for group in GROUPS}, labels))
+
+    def _for_group(self, group: str) -> optax.GradientTransformation:
+        own_alpha, own_gamma = getattr(self, f"c_alpha_{group}", -1.0), getattr(self, f"c_gamma_{group}", -1.0)
+        c_alpha = own_alpha if own_alpha > 0 else self.c_alpha
+        c_gamma = own_gamma if own_gamma >= 0 else self.c_gamma
+        return civi_adam(
+            schedule.alpha(c_alpha),
+            schedule.gamma1(c_gamma, self.mu),
+            schedule.gamma2(c_alpha, c_gamma, self.mu),
+            self.xi,
+        )
+
+
+@dataclass(frozen=True)
+class FirstOrder:
+    """adam, rmsprop or sgd of Optax; decay = cosine brings the learning rate to 0 at the last step."""
+
+    rule: str = "adam"
+    learning_rate: float = 1e-2
+    decay: str = "cosine"
+    clip: float = 0.0
+
+    def __post_init__(self) -> None:
+        require(self.rule in RULES, f"update.rule must be one of {', '.join(RULES)}, not '{self.rule}'")
+        require(self.learning_rate > 0, f"update.learning_rate must be positive, not {self.learning_rate}")
+        require(self.decay in DECAYS, f"update.decay must be one of {', '.join(DECAYS)}, not '{self.decay}'")
+
+    def transformation(self, labels: Any, steps: int) -> optax.GradientTransformation:
+        rate = optax.cosine_decay_schedule(self.learning_rate, steps) if self.decay == "cosine" else self.learning_rate
+        return _clipped(self.clip, RULES[self.rule](rate))
+
+
+RULES = {"adam": optax.adam, "rmsprop": optax.rmsprop, "sgd": optax.sgd}
+DECAYS = ("cosine", "constant")
+UPDATES: dict[str, type] = {"civi-adam": CiviAdam, "optax": FirstOrder}
+
+
+def _clipped(clip: float, transformation: optax.GradientTransformation) -> optax.GradientTransformation:
+    require(clip >= 0, f"update.clip must not be negative (0: no clipping), not {clip}")
+    return optax.chain(optax.clip_by_global_norm(clip), transformation) if clip else transformation

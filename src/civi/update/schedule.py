@@ -1,0 +1,55 @@
+"""Schedules of the paper's theorem, as functions of the step t = 1, 2, ..."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from civi.errors import require
+
+Schedule = Callable[[Array], Array]
+
+
+def alpha(c_alpha: float) -> Schedule:
+    """alpha_t = C_alpha / t^(1/5)."""
+    return lambda t: c_alpha * t ** (-1 / 5)
+
+
+def gamma1(c_gamma: float, mu: float) -> Schedule:
+    """gamma1_t = C_gamma mu^t."""
+    return lambda t: c_gamma * mu**t
+
+
+def gamma2(c_alpha: float, c_gamma: float, mu: float) -> Schedule:
+    """gamma2_t = 1 - C_alpha / t^(2/5) (1 - C_gamma mu^t)^2."""
+    return lambda t: 1 - c_alpha * t ** (-2 / 5) * (1 - c_gamma * mu**t) ** 2
+
+
+@dataclass(frozen=True)
+class Samples:
+    """K1 = outer, K2 = inner and K3 = auxiliary samples of a step (auxiliary = 0: as many as inner).
+
+    With growth = 0.8 they are the theorem's C t^(4/5): arrays have the last step's size and the rest is masked.
+    """
+
+    outer: int = 128
+    inner: int = 100
+    auxiliary: int = 0
+    growth: float = 0.0
+
+    def __post_init__(self) -> None:
+        require(self.outer >= 1, f"samples.outer (K1) must be at least 1, not {self.outer}")
+        require(self.inner >= 1, f"samples.inner (K2) must be at least 1, not {self.inner}")
+        require(self.auxiliary >= 0, f"samples.auxiliary (K3) must be at least 0 (0: as K2), not {self.auxiliary}")
+        require(0 <= self.growth <= 1, f"samples.growth must be in [0, 1], not {self.growth}")
+
+    def at(self, constant: int, t: Array) -> Array:
+        """K_t = ceil(C t^growth)."""
+        return jnp.ceil(constant * t**self.growth).astype(int)
+
+    def most(self, constant: int, steps: int) -> int:
+        """The largest K_t of a run."""
+        return int(-(-constant * steps**self.growth // 1))
