@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import equinox as eqx
 import jax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from civi.family import SemiImplicit
+from civi.family import Architecture, SemiImplicit
 from civi.target import Target
 
 
@@ -64,3 +65,11 @@ class Solver(Protocol):
     def step(self, fixed: Model, state: Any, t: Int[Array, ""], key: PRNGKeyArray) -> tuple[Any, Info]:
         """Step t = 1, 2, ... on the trainable part of the model, given the fixed part."""
         ...
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is fitted and how: all that a run needs besides its task and seed."""
+
+    family: Architecture
+    solver: Any

@@ -87,12 +87,14 @@ def train(
     *,
     resume: tuple[RunState, dict[str, np.ndarray]] | None = None,
     watch: Watcher | None = None,
+    pause_every: int = CAPACITY,
     block: int | None = None,
     block_seconds: float = 0.25,
 ) -> Trained:
     """Run `solver` to its last step. `watch` is called after every block with the state and the history so far.
 
-    `block` fixes the number of steps between two looks; by default it is chosen to take about `block_seconds`.
+    No block runs across a multiple of `pause_every`, so that `watch` sees every one of them. `block` fixes the number
+    of steps in a block; by default it is chosen to take about `block_seconds`.
     """
     begun = time.perf_counter()
     state, history = resume if resume else (start(solver, model, key), empty_history())
@@ -103,7 +105,8 @@ def train(
     clock = time.perf_counter()
     length = block or 1
     while int(state.done) < solver.steps and int(state.skipped_in_a_row) < PATIENCE:
-        before, count = int(state.done), min(length, CAPACITY, solver.steps - int(state.done))
+        before = int(state.done)
+        count = min(length, CAPACITY, solver.steps - before, pause_every - before % pause_every)
         state, records = run_block(solver, fixed, state, jnp.asarray(count))
         done = int(state.done)
         seconds, clock = time.perf_counter() - clock, time.perf_counter()

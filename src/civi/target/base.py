@@ -8,7 +8,7 @@ from typing import Protocol, runtime_checkable
 import equinox as eqx
 import jax
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from civi.errors import TargetError
 
@@ -24,6 +24,15 @@ class Target(Protocol):
 
     def log_prob(self, z: Float[Array, " D"]) -> Float[Array, ""]:
         """log p(x, z)."""
+        ...
+
+
+@runtime_checkable
+class SampledTarget(Target, Protocol):
+    """A target with an exact sampler."""
+
+    def sample(self, key: PRNGKeyArray, count: int) -> Float[Array, "N D"]:
+        """Exact draws."""
         ...
 
 

@@ -1,0 +1,77 @@
+"""Checkpoints of a run by Orbax: state and history, the last few kept, each complete or absent."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from civi.errors import CheckpointError
+from civi.solver.loop import RunState
+
+KEEP = 3
+History = dict[str, np.ndarray]
+
+
+class Checkpoints:
+    """The checkpoints in one folder, named by step; one is due every `every` steps."""
+
+    def __init__(self, folder: Path, every: int) -> None:
+        import orbax.checkpoint as ocp
+
+        logging.getLogger("absl").setLevel(logging.ERROR)
+        options = ocp.CheckpointManagerOptions(max_to_keep=KEEP, enable_async_checkpointing=False)
+        self.every = every
+        self._folder = folder.resolve()
+        self._manager = ocp.CheckpointManager(self._folder, options=options)
+        self._args = ocp.args
+
+    def save(self, state: RunState, history: History) -> None:
+        """Write the checkpoint of this step, unless it is there already."""
+        step = int(state.done)
+        if step not in self._manager.all_steps():
+            self._manager.save(step, args=self._args.StandardSave({"state": _to_arrays(state), "history": history}))
+
+    def restore(self, template: RunState) -> tuple[RunState, History, list[str]]:
+        """The newest checkpoint that can be read, and a line for every newer one that could not."""
+        damaged: list[str] = []
+        for step in sorted(self._manager.all_steps(), reverse=True):
+            try:
+                saved = self._manager.restore(step, args=self._args.StandardRestore())
+                return _from_arrays(saved["state"], template), dict(saved["history"]), damaged
+            except Exception as error:
+                reason = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
+                damaged.append(f"checkpoint {self._folder / str(step)} is damaged and was not used: {reason}")
+        if damaged:
+            raise CheckpointError("; ".join(damaged))
+        raise CheckpointError(f"there is no checkpoint in {self._folder} to resume from: run without --resume")
+
+
+def _to_arrays(state: RunState) -> dict[str, np.ndarray]:
+    """All leaves by position; random keys as their data."""
+    return {f"{i:04d}": np.asarray(_plain(leaf)) for i, leaf in enumerate(jax.tree.leaves(state))}
+
+
+def _from_arrays(saved: dict[str, Any], template: RunState) -> RunState:
+    leaves, structure = jax.tree.flatten(template)
+    if len(saved) != len(leaves):
+        raise CheckpointError(f"it holds {len(saved)} arrays, this run has {len(leaves)}")
+    restored = []
+    for leaf, (name, value) in zip(leaves, sorted(saved.items()), strict=True):
+        plain = _plain(leaf)
+        if value.shape != plain.shape or value.dtype != plain.dtype:
+            raise CheckpointError(f"array {name} is {value.dtype}{value.shape}, expected {plain.dtype}{plain.shape}")
+        array = jax.numpy.asarray(value)
+        restored.append(jax.random.wrap_key_data(array) if _is_key(leaf) else array)
+    return jax.tree.unflatten(structure, restored)
+
+
+def _is_key(leaf: Any) -> bool:
+    return jax.numpy.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+
+
+def _plain(leaf: Any) -> Any:
+    return jax.random.key_data(leaf) if _is_key(leaf) else leaf

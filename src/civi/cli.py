@@ -1,0 +1,82 @@
+"""The command line. Nothing heavy is imported before a command needs it, so that --help answers at once."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from civi.errors import CiviError, SettingError
+
+app = typer.Typer(
+    help="Semi-implicit variational inference: CI-VI and its peers.", no_args_is_help=True, add_completion=False
+)
+
+
+@app.command()
+def run(
+    task: Annotated[str, typer.Argument(help="What to fit; `civi tasks` lists them.")],
+    solver: Annotated[str, typer.Option(help="How to fit it; `civi solvers` lists them.")] = "civi",
+    recipe: Annotated[str, typer.Option(help="default (ours) or paper (appendix B to the letter).")] = "default",
+    seed: Annotated[int, typer.Option(help="Same seed, same numbers.")] = 0,
+    steps: Annotated[int | None, typer.Option(help="Number of steps; the recipe's by default.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the results; runs/TASK-SOLVER-RECIPE-SEED by default.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a run that is in the folder.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on from the last checkpoint in the folder.")] = False,
+    checkpoint_every: Annotated[int, typer.Option(help="Steps between checkpoints.")] = 1000,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Change a setting, e.g. tracker.steps=20.")
+    ] = None,
+) -> None:
+    """Fit a task and write config.json, metrics.json, history.csv, draws.nc, figures/ and checkpoints/."""
+    if force and resume:
+        raise SettingError("--force starts anew and --resume goes on: give one of them")
+    from civi.tasks import find_task
+
+    find_task(task)
+    from civi.report.progress import console
+    from civi.run import Plan
+    from civi.run import run as run_plan
+
+    plan = Plan.make(task, solver, recipe, seed, steps, set_ or [])
+    folder = out or Path("runs") / f"{task}-{solver}-{recipe}-{seed}"
+    try:
+        run_plan(plan, folder, console(), force=force, resume=resume, checkpoint_every=checkpoint_every)
+    except KeyboardInterrupt:
+        typer.echo(f"civi: interrupted; go on with the same command and --resume (folder {folder})", err=True)
+        raise typer.Exit(130) from None
+
+
+@app.command()
+def tasks() -> None:
+    """List the tasks, one line each."""
+    from civi.tasks import TASKS
+
+    for task in TASKS.values():
+        typer.echo(f"{task.name:<12} {task.summary}")
+
+
+@app.command()
+def solvers() -> None:
+    """List the solvers, one line each."""
+    from civi.solver import SOLVERS
+
+    for name, solver in SOLVERS.items():
+        typer.echo(f"{name:<12} {(solver.__doc__ or '').splitlines()[0]}")
+
+
+def main() -> None:
+    """Run the command line; an error the user can mend is one line and exit code 2."""
+    try:
+        app()
+    except CiviError as error:
+        print(f"civi: error: {error}", file=sys.stderr)
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()

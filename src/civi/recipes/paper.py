@@ -1,0 +1,38 @@
+"""The paper's settings: the tables of appendix B to the letter, literal CI-VI without the own term.
+
+Not in the tables, so chosen here: a pool of 100 K1 samples in chunks of K1 kept for 5 steps, K3 = K2, no sketching,
+log scales that start at 0, and the last iterate as the result.
+"""
+
+from __future__ import annotations
+
+from civi.errors import SettingError
+from civi.family import Architecture
+from civi.solver import Civi
+from civi.solver.base import Settings
+from civi.tracker import Extrapolated, Pool
+from civi.update import CiviAdam, Samples
+
+TOYS = Architecture(
+    hidden=(50, 50), activation="relu", noise_dim=3, noise_scale=1.0, conditional="diagonal", scale=1.0, spread=1.0
+)
+
+
+def paper(task: str, solver: str) -> Settings:
+    """Appendix B."""
+    if task not in TABLE:
+        raise SettingError(f"the paper has no settings for task '{task}': use --recipe default")
+    return TABLE[task]
+
+
+def _literal(architecture: Architecture, steps: int, samples: Samples, beta: float, update: CiviAdam) -> Settings:
+    pool = Pool(size=100 * samples.outer, switch_every=5, draw="uniform")
+    solver = Civi(steps, samples, pool, "plain", Extrapolated(beta), weigh="ratio", update=update)
+    return Settings(architecture, solver)
+
+
+TABLE = {
+    "two-modal": _literal(TOYS, 200, Samples(100, 1000), 0.99, CiviAdam(3e-4, 0.9)),
+    "star": _literal(TOYS, 300, Samples(200, 2000), 0.999, CiviAdam(2e-4, 0.9)),
+    "banana": _literal(TOYS, 300, Samples(200, 2000), 0.999, CiviAdam(3e-4, 1.0)),
+}

@@ -1,0 +1,91 @@
+"""The files of a run. Each is written beside its place and moved there, so that none is ever half written."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import os
+import shutil
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from civi.errors import OutputError
+
+NAMES = ("config.json", "metrics.json", "history.csv", "draws.nc", "figures", "checkpoints")
+
+
+def existing(folder: Path) -> list[str]:
+    """Which files of a run are in this folder."""
+    return [name for name in NAMES if (folder / name).exists()]
+
+
+def prepare(folder: Path, *, force: bool) -> None:
+    """Make the folder writable for a new run; another run in it is only replaced with `force`."""
+    found = existing(folder) if folder.is_dir() else []
+    if found and not force:
+        raise OutputError(
+            f"{folder} already holds a run ({', '.join(found)}): choose another --out, go on with --resume, "
+            "or replace it with --force"
+        )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe = folder / f".write-test-{os.getpid()}"
+        probe.touch()
+        probe.unlink()
+        for name in found:
+            path = folder / name
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    except OSError as error:
+        raise OutputError(f"cannot write to {folder}: {error.strerror or error}") from error
+
+
+def write_json(path: Path, content: dict[str, Any]) -> None:
+    """JSON with null in place of a number that is not finite."""
+    _atomically(path, lambda part: part.write_text(json.dumps(_finite(content), indent=2, allow_nan=False) + "\n"))
+
+
+def write_history(path: Path, history: dict[str, np.ndarray]) -> None:
+    """One row a step; empty where a number is not finite."""
+
+    def write(part: Path) -> None:
+        with part.open("w", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(history)
+            for row in zip(*history.values(), strict=True):
+                writer.writerow([f"{value:.9g}" if math.isfinite(value) else "" for value in row])
+
+    _atomically(path, write)
+
+
+def write_draws(path: Path, draws: np.ndarray, attributes: dict[str, Any]) -> None:
+    """InferenceData with the posterior draws of z as one chain."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        import arviz
+
+    data = arviz.from_dict(posterior={"z": np.asarray(draws)[None]}, attrs=attributes)
+    _atomically(path, lambda part: data.to_netcdf(str(part), engine="h5netcdf"))
+
+
+def _atomically(path: Path, write: Callable[[Path], object]) -> None:
+    part = path.with_name(f".{path.name}.part")
+    try:
+        write(part)
+        part.replace(path)
+    except OSError as error:
+        raise OutputError(f"cannot write {path}: {error.strerror or error}") from error
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _finite(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,35 @@
+"""Learning curves: the objective and the tracker's weights against steps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+from matplotlib.figure import Figure
+
+matplotlib.use("Agg")
+
+
+def draw_history(history: dict[str, np.ndarray], path: Path) -> Path:
+    """neg_elbo on the left; mean and spread of the weights k on the right, which are near 1 where tracking is good."""
+    figure = Figure(figsize=(10, 3.6), layout="constrained")
+    left, right = figure.subplots(1, 2, sharex=True)
+    step, value = history["step"], history["neg_elbo"]
+    left.plot(step, value, color="#9ecae1", linewidth=0.6, label="each step")
+    window = max(1, len(step) // 50)
+    smooth = np.convolve(value, np.ones(window) / window, mode="valid")
+    left.plot(step[window - 1 :], smooth, color="#08519c", linewidth=1.5, label=f"mean of {window} steps")
+    finite = value[np.isfinite(value)]
+    if finite.size:
+        low, high = np.quantile(finite, [0.0, 0.98])
+        left.set_ylim(low - 0.05 * (high - low + 1e-6), high + 0.1 * (high - low + 1e-6))
+    left.set(xlabel="step", ylabel="neg_elbo")
+    left.legend()
+    mean, sd = history["weight_mean"], history["weight_sd"]
+    right.plot(step, mean, color="#08519c", linewidth=0.8, label="mean of k")
+    right.plot(step, sd, color="#fd8d3c", linewidth=0.8, label="sd of k")
+    right.set(xlabel="step", ylabel="weights k")
+    right.legend()
+    figure.savefig(path, dpi=130)
+    return path

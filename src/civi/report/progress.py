@@ -1,0 +1,92 @@
+"""The progress bar of a run and the table of its results."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+COLUMNS = (
+    TextColumn("[bold]{task.description}"),
+    BarColumn(),
+    MofNCompleteColumn(),
+    TextColumn("neg_elbo {task.fields[neg_elbo]}"),
+    TimeRemainingColumn(),
+)
+
+
+class TrainingBar:
+    """A bar with the current neg_elbo and the time left; `update` is cheap."""
+
+    def __init__(self, console: Console, name: str, steps: int) -> None:
+        self._progress = Progress(*COLUMNS, console=console)
+        self._task = self._progress.add_task(f"{name}: compiling", total=steps, neg_elbo="-")
+        self._name = name
+
+    def __enter__(self) -> TrainingBar:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+    def update(self, done: int, neg_elbo: float) -> None:
+        """Show that `done` steps are done."""
+        self._progress.update(self._task, completed=done, neg_elbo=f"{neg_elbo:.4f}", description=self._name)
+
+
+def result_table(metrics: dict[str, Any], settings: list[tuple[str, str]]) -> Table:
+    """Measures first, then settings."""
+    table = Table(title=f"{metrics['task']} with {metrics['solver']}, recipe {metrics['recipe']}", title_justify="left")
+    table.add_column("measure")
+    table.add_column("value", justify="right")
+    for name, value in measures(metrics):
+        table.add_row(name, value)
+    table.add_section()
+    for name, value in settings:
+        table.add_row(name, value, style="dim")
+    return table
+
+
+def measures(metrics: dict[str, Any]) -> list[tuple[str, str]]:
+    """Rows of the table: each measure with its standard error where there is one."""
+    skip = {"task", "solver", "recipe", "message"}
+    rows = []
+    for name, value in metrics.items():
+        if name in skip or name.endswith("_se"):
+            continue
+        error = metrics.get(f"{name}_se")
+        text = _number(value)
+        rows.append((name, f"{text} ± {_number(error)}" if error is not None else text))
+    return rows
+
+
+def _number(value: Any) -> str:
+    if value is None:
+        return "not finite"
+    if isinstance(value, float):
+        return f"{value:.4f}" if abs(value) < 1000 else f"{value:.4g}"
+    return str(value)
+
+
+def flat(described: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:
+    """Described settings as dotted names, as --set takes them."""
+    rows: list[tuple[str, str]] = []
+    for name, value in described.items():
+        if isinstance(value, dict):
+            rows += [(f"{prefix}{name}", str(value["kind"]))] if "kind" in value else []
+            rows += flat({key: item for key, item in value.items() if key != "kind"}, f"{prefix}{name}.")
+        else:
+            shown = ",".join(map(str, value)) if isinstance(value, list) else str(value)
+            rows.append((f"{prefix}{name}", shown))
+    return rows
+
+
+def console(*, stderr: bool = False) -> Console:
+    """A console that is wide enough for tables when the output goes to a file."""
+    width = None if os.environ.get("COLUMNS") else 100
+    made = Console(stderr=stderr)
+    return made if made.is_terminal else Console(stderr=stderr, width=width)
