@@ -20,7 +20,9 @@ class CiviAdamState(NamedTuple):
     v: Any
 
 
-def civi_adam(alpha: Schedule, gamma1: Schedule, gamma2: Schedule, xi: float = 1e-8) -> optax.GradientTransformation:
+def civi_adam(
+    alpha: Schedule, gamma1: Schedule, one_minus_gamma2: Schedule, xi: float = 1e-8
+) -> optax.GradientTransformation:
     """m_t = gamma1_t m_{t-1} + (1 - gamma1_t) grad,  v_t = gamma2_t v_{t-1} + (1 - gamma2_t) grad^2,
     theta_{t+1} = theta_t - alpha_t m_t / (sqrt(v_t) + xi).
 
@@ -36,9 +38,9 @@ def civi_adam(alpha: Schedule, gamma1: Schedule, gamma2: Schedule, xi: float = 1
     ) -> tuple[optax.Updates, CiviAdamState]:
         step = state.step + 1
         t = jnp.asarray(step, float)
-        g1, g2 = gamma1(t), gamma2(t)
+        g1, rest2 = gamma1(t), one_minus_gamma2(t)
         m = jax.tree.map(lambda old, g: g1 * old + (1 - g1) * g, state.m, gradient)
-        v = jax.tree.map(lambda old, g: g2 * old + (1 - g2) * g**2, state.v, gradient)
+        v = jax.tree.map(lambda old, g: (1 - rest2) * old + rest2 * g**2, state.v, gradient)
         change = jax.tree.map(lambda m, v: -alpha(t) * m / (jnp.sqrt(v) + xi), m, v)
         return change, CiviAdamState(step, m, v)
 

@@ -52,7 +52,7 @@ class CiviAdam:
         return civi_adam(
             schedule.alpha(c_alpha),
             schedule.gamma1(c_gamma, self.mu),
-            schedule.gamma2(c_alpha, c_gamma, self.mu),
+            schedule.one_minus_gamma2(c_alpha, c_gamma, self.mu),
             self.xi,
         )
 

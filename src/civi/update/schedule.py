@@ -23,9 +23,12 @@ def gamma1(c_gamma: float, mu: float) -> Schedule:
     return lambda t: c_gamma * mu**t
 
 
-def gamma2(c_alpha: float, c_gamma: float, mu: float) -> Schedule:
-    """gamma2_t = 1 - C_alpha / t^(2/5) (1 - C_gamma mu^t)^2."""
-    return lambda t: 1 - c_alpha * t ** (-2 / 5) * (1 - c_gamma * mu**t) ** 2
+def one_minus_gamma2(c_alpha: float, c_gamma: float, mu: float) -> Schedule:
+    """1 - gamma2_t = C_alpha / t^(2/5) (1 - C_gamma mu^t)^2.
+
+    With the banana's C_gamma = 1 this is 3e-10 at t = 1: gamma2_t itself would round to 1 in float32, and v_1 to 0.
+    """
+    return lambda t: c_alpha * t ** (-2 / 5) * (1 - c_gamma * mu**t) ** 2
 
 
 @dataclass(frozen=True)
