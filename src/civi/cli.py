@@ -52,6 +52,35 @@ def run(
 
 
 @app.command()
+def compare(
+    task: Annotated[str, typer.Argument(help="What to fit; `civi tasks` lists them.")],
+    solvers: Annotated[str, typer.Option(help="Names with commas, or all.")] = "all",
+    seeds: Annotated[int, typer.Option(help="Number of seeds, from 0.")] = 3,
+    recipe: Annotated[str, typer.Option(help="default or paper.")] = "default",
+    steps: Annotated[
+        int | None, typer.Option(help="Number of steps for every solver; the recipe's by default.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for the results; runs/compare-TASK by default.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace results that are in the folder.")] = False,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Change a setting of every solver.")
+    ] = None,
+) -> None:
+    """Fit a task with several solvers and seeds; write comparison.json, comparison.md and figures/."""
+    from civi.tasks import find_task
+
+    find_task(task)
+    from civi.compare import compare as compare_plans
+    from civi.plan import Plan
+    from civi.report.progress import console
+    from civi.solver import SOLVERS
+
+    names = list(SOLVERS) if solvers == "all" else [name.strip() for name in solvers.split(",") if name.strip()]
+    plans = [Plan.make(task, name, recipe, 0, steps, set_ or []) for name in names]
+    compare_plans(plans, seeds, out or Path("runs") / f"compare-{task}", console(), force=force)
+
+
+@app.command()
 def tasks() -> None:
     """List the tasks, one line each."""
     from civi.tasks import TASKS
@@ -66,7 +95,7 @@ def solvers() -> None:
     from civi.solver import SOLVERS
 
     for name, solver in SOLVERS.items():
-        typer.echo(f"{name:<12} {(solver.__doc__ or '').splitlines()[0]}")
+        typer.echo(f"{name:<12} {solver.__doc__}")
 
 
 def main() -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,69 +11,46 @@ import jax
 import numpy as np
 from rich.console import Console
 
-import civi
 from civi.checkpoint import Checkpoints, History
-from civi.config import describe, differences, override
+from civi.config import differences
 from civi.diagnose import neg_elbo_bounds
 from civi.errors import CheckpointError, SettingError
-from civi.recipes import settings_for
+from civi.plan import Plan
 from civi.report import files
 from civi.report.history_figure import draw_history
 from civi.report.progress import TrainingBar, flat, result_table
 from civi.solver import Model, RunState, Trained, train
-from civi.solver.base import Settings
 from civi.solver.loop import empty_history, start
-from civi.tasks import Task, find_task
-
-DRAWS = 4000
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What to run: the answer to all command-line options but the folder's."""
-
-    task: Task
-    solver: str
-    recipe: str
-    seed: int
-    settings: Settings
-
-    @classmethod
-    def make(
-        cls, task: str, solver: str, recipe: str, seed: int, steps: int | None, assignments: Sequence[str]
-    ) -> Plan:
-        """Look up names, apply the overrides, refuse what cannot be run."""
-        found, settings = find_task(task), settings_for(task, solver, recipe)
-        if seed < 0:
-            raise SettingError(f"seed must not be negative, not {seed}")
-        of_family = [a.removeprefix("family.") for a in assignments if a.startswith("family.")]
-        of_solver = [a for a in assignments if not a.startswith("family.")]
-        of_solver += [] if steps is None else [f"steps={steps}"]
-        family, chosen = override(settings.family, of_family), override(settings.solver, of_solver)
-        return cls(found, solver, recipe, seed, replace(settings, family=family, solver=chosen))
-
-    def described(self) -> dict[str, Any]:
-        """The content of config.json; `settings` has the names that --set takes."""
-        settings = {**describe(self.settings.solver), "family": describe(self.settings.family)}
-        names = {"task": self.task.name, "solver": self.solver, "recipe": self.recipe, "seed": self.seed}
-        return {"civi": civi.__version__, **names, "settings": settings}
+from civi.solver.nuts import Nuts
 
 
 def run(
     plan: Plan, folder: Path, console: Console, *, force: bool, resume: bool, checkpoint_every: int
 ) -> dict[str, Any]:
-    """Train, measure, and write every file of the run; returns the metrics."""
+    """Fit, measure, and write every file of the run; returns the metrics."""
     if checkpoint_every < 1:
         raise SettingError(f"--checkpoint-every must be at least 1, not {checkpoint_every}")
-    family_key, train_key, measure_key, draw_key = jax.random.split(jax.random.key(plan.seed), 4)
-    target = plan.task.make()
     if resume:
         _check_same_run(plan, folder)
     else:
         files.prepare(folder, force=force)
         files.write_json(folder / "config.json", plan.described())
-    checkpoints = Checkpoints(folder / "checkpoints", every=checkpoint_every)
+    (folder / "figures").mkdir(exist_ok=True)
+    if isinstance(plan.settings.solver, Nuts):
+        metrics, message = _run_reference(plan, folder, console)
+    else:
+        metrics, message = _run_family(plan, folder, console, resume=resume, checkpoint_every=checkpoint_every)
+    console.print(result_table(metrics, flat(plan.described()["settings"])))
+    console.print(f"{message}; files are in {folder}, figures in {folder / 'figures'}", soft_wrap=True)
+    return metrics
 
+
+def _run_family(
+    plan: Plan, folder: Path, console: Console, *, resume: bool, checkpoint_every: int
+) -> tuple[dict[str, Any], str]:
+    family_key, train_key, measure_key, draw_key = plan.keys(plan.seed)
+    target = plan.task.make()
+    checkpoints = Checkpoints(folder / "checkpoints", every=checkpoint_every)
     begun = time.perf_counter()
     model = Model(plan.settings.family.init(target.dim, family_key), target)
     trained = _train(plan, model, train_key, checkpoints, console, resume=resume)
@@ -83,18 +58,45 @@ def run(
     files.write_history(folder / "history.csv", trained.history)
 
     with console.status("measuring and drawing"):
-        metrics = _measure(plan, trained, seconds, measure_key)
+        draws = np.asarray(trained.model.family.sample(draw_key, plan.task.draws))
+        bounds = neg_elbo_bounds(trained.model.family, target, measure_key)
+        metrics = _names(plan) | _training_measures(trained, seconds)
+        metrics |= {"neg_elbo": bounds.upper, "neg_elbo_se": bounds.upper_se}
+        metrics |= plan.task.measure(target, draws, bounds)
         files.write_json(folder / "metrics.json", metrics)
-        draws = np.asarray(trained.model.family.sample(draw_key, DRAWS))
-        names = {"task": plan.task.name, "solver": plan.solver, "seed": plan.seed}
-        files.write_draws(folder / "draws.nc", draws, names)
-        (folder / "figures").mkdir(exist_ok=True)
+        files.write_draws(folder / "draws.nc", draws, _names(plan))
         draw_history(trained.history, folder / "figures" / "history.png")
-        plan.task.draw(trained.model, draws, folder / "figures")
+        plan.task.draw(target, trained.model.family, draws, folder / "figures")
+    return metrics, trained.message
 
-    console.print(result_table(metrics, flat(plan.described()["settings"])))
-    console.print(f"{trained.message}; files are in {folder}, figures in {folder / 'figures'}", soft_wrap=True)
-    return metrics
+
+def _run_reference(plan: Plan, folder: Path, console: Console) -> tuple[dict[str, Any], str]:
+    """NUTS: draws and their trustworthiness; there is no family, so no density, history or checkpoint."""
+    target, nuts = plan.task.make(), plan.settings.solver
+    begun = time.perf_counter()
+    with console.status(f"{plan.task.name}: sampling {nuts.chains} chains"):
+        reference = nuts.cached(plan.task.name, target, plan.seed)
+        metrics = _names(plan) | {
+            "status": "finished",
+            "steps": nuts.warmup + nuts.draws,
+            "seconds": time.perf_counter() - begun,
+            "seconds_per_step": (time.perf_counter() - begun) / (nuts.warmup + nuts.draws),
+            "neg_elbo": None,
+            "neg_elbo_se": None,
+            "r_hat": float(reference.r_hat.max()),
+            "effective_size": float(reference.effective_size.min()),
+            "divergences": reference.divergences,
+        }
+        draws = reference.pooled(plan.task.draws)
+        metrics |= plan.task.measure(target, draws, None)
+        files.write_json(folder / "metrics.json", metrics)
+        files.write_draws(folder / "draws.nc", reference.draws, _names(plan))
+        plan.task.draw(target, None, draws, folder / "figures")
+    return metrics, f"{nuts.chains} chains of {nuts.draws} draws"
+
+
+def _names(plan: Plan) -> dict[str, Any]:
+    return {"task": plan.task.name, "solver": plan.solver, "recipe": plan.recipe, "seed": plan.seed}
 
 
 def _train(
@@ -123,15 +125,10 @@ def _train(
     return trained
 
 
-def _measure(plan: Plan, trained: Trained, seconds: float, key: jax.Array) -> dict[str, Any]:
-    """metrics.json: names are a contract. neg_elbo is the upper bound with the own term."""
-    bounds = neg_elbo_bounds(trained.model.family, trained.model.target, key)
+def _training_measures(trained: Trained, seconds: float) -> dict[str, Any]:
+    """seconds is the whole fit, compilation included; seconds_per_step is without it."""
     steps = len(trained.history["step"])
     return {
-        "task": plan.task.name,
-        "solver": plan.solver,
-        "recipe": plan.recipe,
-        "seed": plan.seed,
         "status": trained.status,
         "message": trained.message,
         "steps": steps,
@@ -139,9 +136,6 @@ def _measure(plan: Plan, trained: Trained, seconds: float, key: jax.Array) -> di
         "seconds": seconds,
         "compile_seconds": trained.compile_seconds,
         "seconds_per_step": trained.seconds / max(steps, 1),
-        "neg_elbo": bounds.upper,
-        "neg_elbo_se": bounds.upper_se,
-        **plan.task.measure(bounds),
     }
 
 

@@ -10,38 +10,60 @@ from typing import TYPE_CHECKING, Any
 from civi.errors import unknown
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from civi.diagnose import Bounds
-    from civi.solver import Model
+    from civi.family import SemiImplicit
 
 
 @dataclass(frozen=True)
 class Task:
-    """make gives the target, measure the task's own entries of metrics.json, draw its figures."""
+    """A target, its entries of metrics.json (from draws and, where q has a density, bounds), and its figures.
+
+    rank_by names the measure that orders a comparison, smaller is better; distance the one that draws alone can give.
+    """
 
     name: str
     summary: str
     make: Callable[[], Any]
-    measure: Callable[[Bounds], dict[str, float]]
-    draw: Callable[[Model, Any, Path], list[Path]]
+    measure: Callable[[Any, np.ndarray, Bounds | None], dict[str, float]]
+    draw: Callable[[Any, SemiImplicit | None, np.ndarray, Path], list[Path]]
+    rank_by: str
+    distance: str = "sliced_wasserstein"
+    objective_is_kl: bool = False
+    draws: int = 4000
 
 
 def toy(name: str, summary: str) -> Task:
-    """A two-dimensional target with known density: the measure is KL(q || p)."""
+    """A two-dimensional target with known density: KL(q || p), and the distance to exact draws."""
 
     def make() -> Any:
         from civi.target import toy as toys
 
         return getattr(toys, name.replace("-", "_"))()
 
-    def measure(bounds: Bounds) -> dict[str, float]:
-        return {"kl": bounds.upper, "kl_se": bounds.upper_se, "kl_lower": bounds.lower, "kl_lower_se": bounds.lower_se}
+    def measure(target: Any, draws: np.ndarray, bounds: Bounds | None) -> dict[str, float]:
+        import jax
 
-    def draw(model: Model, draws: Any, folder: Path) -> list[Path]:
+        from civi.diagnose import sliced_wasserstein
+
+        exact_key, other_key, slice_key = jax.random.split(jax.random.key(0), 3)
+        exact, other = target.sample(exact_key, len(draws)), target.sample(other_key, len(draws))
+        distance = {
+            "sliced_wasserstein": float(sliced_wasserstein(draws, exact, slice_key)),
+            "sliced_wasserstein_floor": float(sliced_wasserstein(other, exact, slice_key)),
+        }
+        if bounds is None:
+            return distance
+        kl = {"kl": bounds.upper, "kl_se": bounds.upper_se, "kl_lower": bounds.lower, "kl_lower_se": bounds.lower_se}
+        return kl | distance
+
+    def draw(target: Any, family: SemiImplicit | None, draws: np.ndarray, folder: Path) -> list[Path]:
         from civi.report.toy_figure import draw_toy
 
-        return [draw_toy(model, draws, folder / "density.png", name)]
+        return [draw_toy(target, family, draws, folder / "density.png", name)]
 
-    return Task(name, summary, make, measure, draw)
+    return Task(name, summary, make, measure, draw, rank_by="kl", objective_is_kl=True)
 
 
 TASKS: dict[str, Task] = {

@@ -34,15 +34,16 @@ def neg_elbo_bounds(
     """Upper and lower bound from `outer` draws, each with its own `inner` samples in blocks of bounded memory."""
     chunk = min(CHUNK, outer)
     keys = jax.random.split(key, -(-outer // chunk))
-    parts = [_chunk_of_log_ratios(family, target, k, chunk, inner) for k in keys]
+    parts = [log_ratio_bounds(family, target, k, chunk, inner) for k in keys]
     upper, lower = (jnp.concatenate(side)[:outer] for side in zip(*parts, strict=True))
     return Bounds(*_mean_and_se(upper), *_mean_and_se(lower))
 
 
 @eqx.filter_jit
-def _chunk_of_log_ratios(
+def log_ratio_bounds(
     family: SemiImplicit, target: Target, key: PRNGKeyArray, outer: int, inner: int
 ) -> tuple[Array, Array]:
+    """log q(z_j) - log p(x, z_j) for `outer` draws of z: with the own term, and by the plain mean."""
     outer_key, inner_key = jax.random.split(key)
     z_J, own_J = family.push(family.draw_outer(outer_key, outer))
     log_p_J = jax.vmap(target.log_prob)(z_J)

@@ -9,7 +9,7 @@ from civi.family.conditional import (
     LogNormal,
     ScaledGaussian,
 )
-from civi.family.mixing import ACTIVATIONS, MixingNetwork
+from civi.family.mixing import ACTIVATIONS, ConstantMixing, MixingNetwork
 from civi.family.noise import GaussianNoise
 from civi.family.semi_implicit import Architecture, Outer, SemiImplicit
 
@@ -19,6 +19,7 @@ __all__ = [
     "Architecture",
     "CholeskyGaussian",
     "Conditional",
+    "ConstantMixing",
     "DiagonalGaussian",
     "GaussianNoise",
     "Laplace",

@@ -21,6 +21,16 @@ ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
 }
 
 
+class ConstantMixing(eqx.Module):
+    """No mixing: the same conditional for every eps, so that q is explicit (mean-field and full-rank Gaussians)."""
+
+    output: Float[Array, " P"]
+
+    def __call__(self, eps: Float[Array, " E"]) -> Float[Array, " P"]:
+        """The conditional's parameters, whatever the noise."""
+        return self.output
+
+
 class MixingNetwork(eqx.Module):
     """Multilayer perceptron on one noise vector; no hidden layer makes it linear (A eps + b)."""
 

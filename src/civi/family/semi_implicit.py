@@ -13,8 +13,10 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from civi.errors import require, unknown
 from civi.family.conditional import CONDITIONALS, Conditional
-from civi.family.mixing import MixingNetwork
+from civi.family.mixing import ConstantMixing, MixingNetwork
 from civi.family.noise import GaussianNoise
+
+MIXINGS = ("network", "constant")
 
 
 class Outer(NamedTuple):
@@ -28,7 +30,7 @@ class SemiImplicit(eqx.Module):
     """Noise, mixing network and conditional, in this order."""
 
     noise: GaussianNoise
-    mixing: MixingNetwork
+    mixing: MixingNetwork | ConstantMixing
     conditional: Conditional
 
     def draw_outer(self, key: PRNGKeyArray, count: int) -> Outer:
@@ -72,6 +74,7 @@ class Architecture:
     settles into one Gaussian over all modes.
     """
 
+    mixing: str = "network"
     hidden: tuple[int, ...] = (50, 50)
     activation: str = "relu"
     noise_dim: int = 3
@@ -83,6 +86,7 @@ class Architecture:
     def __post_init__(self) -> None:
         require(self.scale > 0, f"family.scale must be positive, not {self.scale}")
         require(self.spread > 0, f"family.spread must be positive, not {self.spread}")
+        require(self.mixing in MIXINGS, f"family.mixing must be one of {', '.join(MIXINGS)}, not '{self.mixing}'")
         if self.conditional not in CONDITIONALS:
             raise unknown("conditional", self.conditional, CONDITIONALS)
 
@@ -97,6 +101,9 @@ def _init(architecture: Architecture, dim: int, key: PRNGKeyArray) -> SemiImplic
     conditional = CONDITIONALS[architecture.conditional]
     gain = conditional.output_gain(dim, architecture.spread)
     sizes = (architecture.noise_dim, *architecture.hidden, gain.size)
-    mixing = MixingNetwork.init(sizes, architecture.activation, gain, key)
+    if architecture.mixing == "constant":
+        mixing: MixingNetwork | ConstantMixing = ConstantMixing(jnp.zeros(gain.size))
+    else:
+        mixing = MixingNetwork.init(sizes, architecture.activation, gain, key)
     noise = GaussianNoise(architecture.noise_dim, architecture.noise_scale)
     return SemiImplicit(noise, mixing, conditional.init(dim, architecture.scale))

@@ -7,8 +7,7 @@ from collections.abc import Callable
 from civi.errors import unknown
 from civi.recipes.default import default
 from civi.recipes.paper import paper
-from civi.solver import SOLVERS
-from civi.solver.base import Settings
+from civi.solver import SOLVERS, Settings
 
 RECIPES: dict[str, Callable[[str, str], Settings]] = {"default": default, "paper": paper}
 

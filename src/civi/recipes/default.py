@@ -8,10 +8,9 @@ update    Adam 1e-2 with cosine decay to 0
 from __future__ import annotations
 
 from civi.family import Architecture
-from civi.solver import Civi
-from civi.solver.base import Settings
+from civi.solver import SOLVERS, Settings
 
 
 def default(task: str, solver: str) -> Settings:
     """Ours: robust."""
-    return Settings(Architecture(), Civi())
+    return SOLVERS[solver](Architecture())

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from civi.errors import SettingError
 from civi.family import Architecture
-from civi.solver import Civi
-from civi.solver.base import Settings
+from civi.solver import Civi, Settings
 from civi.tracker import Extrapolated, Pool
 from civi.update import CiviAdam, Samples
 
@@ -20,6 +19,8 @@ TOYS = Architecture(
 
 def paper(task: str, solver: str) -> Settings:
     """Appendix B."""
+    if solver != "civi":
+        raise SettingError(f"the paper gives no settings for solver '{solver}': use --recipe default")
     if task not in TABLE:
         raise SettingError(f"the paper has no settings for task '{task}': use --recipe default")
     return TABLE[task]

@@ -16,7 +16,9 @@ import numpy as np
 
 from civi.errors import OutputError
 
-NAMES = ("config.json", "metrics.json", "history.csv", "draws.nc", "figures", "checkpoints")
+RUN = ("config.json", "metrics.json", "history.csv", "draws.nc", "figures", "checkpoints")
+COMPARISON = ("comparison.json", "comparison.md")
+NAMES = (*RUN, *COMPARISON)
 
 
 def existing(folder: Path) -> list[str]:
@@ -49,6 +51,11 @@ def write_json(path: Path, content: dict[str, Any]) -> None:
     _atomically(path, lambda part: part.write_text(json.dumps(_finite(content), indent=2, allow_nan=False) + "\n"))
 
 
+def write_text(path: Path, content: str) -> None:
+    """Plain text."""
+    _atomically(path, lambda part: part.write_text(content))
+
+
 def write_history(path: Path, history: dict[str, np.ndarray]) -> None:
     """One row a step; empty where a number is not finite."""
 
@@ -63,12 +70,12 @@ def write_history(path: Path, history: dict[str, np.ndarray]) -> None:
 
 
 def write_draws(path: Path, draws: np.ndarray, attributes: dict[str, Any]) -> None:
-    """InferenceData with the posterior draws of z as one chain."""
+    """InferenceData with the posterior draws of z: (draw, dim) for one chain, (chain, draw, dim) for several."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)
         import arviz
 
-    data = arviz.from_dict(posterior={"z": np.asarray(draws)[None]}, attrs=attributes)
+    data = arviz.from_dict(posterior={"z": draws if draws.ndim == 3 else draws[None]}, attrs=attributes)
     _atomically(path, lambda part: data.to_netcdf(str(part), engine="h5netcdf"))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import cast
 
 import equinox as eqx
 import jax
@@ -14,7 +13,7 @@ from jaxtyping import Array
 from matplotlib.figure import Figure
 
 from civi.estimate import log_density
-from civi.solver import Model
+from civi.family import SemiImplicit
 from civi.target import SampledTarget
 
 matplotlib.use("Agg")
@@ -22,25 +21,26 @@ GRID, INNER = 120, 10_000
 MASSES = (0.95, 0.8, 0.6, 0.4, 0.2)
 
 
-def draw_toy(model: Model, draws: np.ndarray, path: Path, name: str) -> Path:
-    """Two panels over the region of highest target density."""
-    target = cast(SampledTarget, model.target)
+def draw_toy(target: SampledTarget, family: SemiImplicit | None, draws: np.ndarray, path: Path, name: str) -> Path:
+    """Two panels over the region of highest target density; without a family, no contours of q."""
     exact = np.asarray(target.sample(jax.random.key(0), 4000))
-    low, high = np.quantile(exact, 0.001, axis=0), np.quantile(exact, 0.999, axis=0)
+    low, high = np.quantile(exact, 0.002, axis=0), np.quantile(exact, 0.998, axis=0)
     low, high = low - 0.15 * (high - low), high + 0.15 * (high - low)
     x, y = np.meshgrid(np.linspace(low[0], high[0], GRID), np.linspace(low[1], high[1], GRID))
     points = jnp.asarray(np.stack([x.ravel(), y.ravel()], axis=1))
-    p, q = (np.asarray(values).reshape(x.shape) for values in _densities(model, points))
+    p = np.asarray(jnp.exp(jax.jit(jax.vmap(target.log_prob))(points))).reshape(x.shape)
 
     figure = Figure(figsize=(10, 4.6), layout="constrained")
     left, right = figure.subplots(1, 2, sharex=True, sharey=True)
     for axes in (left, right):
-        axes.contourf(x, y, p, levels=[*_levels(p), p.max() * 1.001], cmap="Blues", extend="neither")
+        axes.contourf(x, y, p, levels=[*mass_levels(p), p.max() * 1.001], cmap="Blues")
         axes.set(xlabel="$z_1$", ylabel="$z_2$", xlim=(low[0], high[0]), ylim=(low[1], high[1]))
-    left.contour(x, y, q, levels=_levels(q), colors="#b2182b", linewidths=1.2)
-    left.set_title("contours: target (filled) and q (lines)")
+    if family is not None:
+        q = np.asarray(_density(family, points)).reshape(x.shape)
+        left.contour(x, y, q, levels=mass_levels(q), colors="#b2182b", linewidths=1.2)
+    left.set_title("target (filled)" + (" and q (lines)" if family is not None else ""))
     right.plot(*draws[:1500].T, ".", color="#b2182b", markersize=2.5, alpha=0.6)
-    right.set_title("draws of q on the target")
+    right.set_title("draws on the target")
     shares = ", ".join(f"{mass:.0%}" for mass in MASSES)
     figure.suptitle(f"{name}: regions that hold {shares} of the mass")
     figure.savefig(path, dpi=130)
@@ -48,14 +48,14 @@ def draw_toy(model: Model, draws: np.ndarray, path: Path, name: str) -> Path:
 
 
 @eqx.filter_jit
-def _densities(model: Model, points: Array) -> tuple[Array, Array]:
-    log_q = log_density(model.family, points, jax.random.key(1), INNER, block=500)
-    return jnp.exp(jax.vmap(model.target.log_prob)(points)), jnp.exp(log_q)
+def _density(family: SemiImplicit, points: Array) -> Array:
+    return jnp.exp(log_density(family, points, jax.random.key(1), INNER, block=500))
 
 
-def _levels(density: np.ndarray) -> list[float]:
-    """Density levels whose regions hold the given masses, increasing."""
-    falling = np.sort(density.ravel())[::-1]
-    held = np.cumsum(falling) / falling.sum()
-    levels = [float(falling[np.searchsorted(held, mass)]) for mass in MASSES]
-    return [level * (1 + 1e-6 * i) for i, level in enumerate(levels)]
+def mass_levels(density: np.ndarray) -> list[float]:
+    """Density levels whose regions hold the shares MASSES of the mass on the grid, increasing."""
+    finite = np.where(np.isfinite(density), density, 0.0)
+    falling = np.sort(finite.ravel())[::-1]
+    held = np.cumsum(falling) / max(falling.sum(), np.finfo(float).tiny)
+    levels = falling[np.minimum(np.searchsorted(held, MASSES), falling.size - 1)]
+    return (levels + np.arange(len(MASSES)) * 1e-6 * max(levels.max(), 1e-12)).tolist()

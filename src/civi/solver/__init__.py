@@ -1,9 +1,8 @@
 """Solvers by name, and the training loop."""
 
-from civi.solver.base import Info, Model, Solver
+from civi.solver.base import Info, Model, Settings, Solver
 from civi.solver.civi import Civi
 from civi.solver.loop import RunState, Trained, train
+from civi.solver.registry import SOLVERS
 
-SOLVERS: dict[str, type] = {"civi": Civi}
-
-__all__ = ["SOLVERS", "Civi", "Info", "Model", "RunState", "Solver", "Trained", "train"]
+__all__ = ["SOLVERS", "Civi", "Info", "Model", "RunState", "Settings", "Solver", "Trained", "train"]

@@ -12,6 +12,8 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from civi.family import Architecture, SemiImplicit
 from civi.target import Target
 
+OUTPUTS = ("last", "average", "uniform")
+
 
 class Model(eqx.Module):
     """A family and the target it is to approximate."""
@@ -37,12 +39,13 @@ def groups(params: Model) -> Model:
 
 
 class Info(NamedTuple):
-    """Diagnostics of one step."""
+    """Diagnostics of one step; acceptance is that of the inner Markov chain, 1 where a method has none."""
 
     neg_elbo: Float[Array, ""]
     weight_mean: Float[Array, ""]
     weight_sd: Float[Array, ""]
     gradient_norm: Float[Array, ""]
+    acceptance: Float[Array, ""]
 
 
 class Solver(Protocol):

@@ -16,14 +16,13 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from civi.errors import require
 from civi.estimate import LogRatios, Sketch, log_ratios, mix_own
-from civi.family import Outer
-from civi.solver.base import Info, Model, groups, split
+from civi.family import Architecture, Outer
+from civi.solver.base import OUTPUTS, Info, Model, Settings, groups, split
 from civi.tracker import TRACKERS, Auxiliary, Bank, Pool, PoolState, Start, Tracked, Tracker
 from civi.update import UPDATES, FirstOrder, Samples, Update
 
 INNER_MEANS = ("safe", "plain")
 WEIGHS = ("entropy", "ratio")
-OUTPUTS = ("last", "average", "uniform")
 
 
 class CiviState(NamedTuple):
@@ -83,8 +82,8 @@ class Civi:
         pool_key, inner_key = jax.random.split(key)
         params, fixed = split(model)
         pool = self._chunked_pool().init(model.family.draw_outer, pool_key)
-        ratios = self._oracle(params, fixed, pool.outer, self.samples.auxiliary, jnp.asarray(1.0), inner_key)
-        tracker = self.tracker.init(Start(ratios, self.samples.most(self.samples.inner, self.steps)))
+        ratios = self._oracle(params, fixed, pool.outer, "auxiliary", jnp.asarray(1.0), inner_key)
+        tracker = self.tracker.init(Start(ratios, self.samples.most("inner", self.steps)))
         return CiviState(params, self._optimiser(params).init(params), pool, pool_key, tracker)
 
     def step(self, fixed: Model, state: CiviState, t: Int[Array, ""], key: PRNGKeyArray) -> tuple[CiviState, Info]:
@@ -94,13 +93,13 @@ class Civi:
         pool = self._chunked_pool()
         draw_outer = eqx.combine(state.params, fixed).family.draw_outer
 
-        outer_count = self.samples.at(self.samples.outer, t)
-        share_J = pool.shares(outer_count, self.samples.most(self.samples.outer, self.steps), share_key)
+        outer_count = self.samples.at("outer", t, self.steps)
+        share_J = pool.shares(outer_count, self.samples.most("outer", self.steps), share_key)
         picked = self.sketch.pick(share_J, sketch_key)
         outer_S = jax.tree.map(lambda values_J: values_J[picked.index_S], state.pool.outer)
 
         def objective(params: Model) -> tuple[Array, Evaluated]:
-            ratios = self._oracle(params, fixed, outer_S, self.samples.inner, t, inner_key)
+            ratios = self._oracle(params, fixed, outer_S, "inner", t, inner_key)
             still = jax.lax.stop_gradient((eqx.combine(params, fixed).family, ratios))
             tracked, tracker = self.tracker.observe(state.tracker, *still, picked.index_S)
             return self._weighted(ratios, tracked, tracker, picked.share_S)
@@ -113,21 +112,22 @@ class Civi:
         next_pool, new_J = pool.advance(state.pool, draw_outer, state.pool_key)
 
         def oracle(query: Model) -> LogRatios:
-            return self._oracle(query, fixed, next_pool.outer, self.samples.auxiliary, t, auxiliary_key)
+            return self._oracle(query, fixed, next_pool.outer, "auxiliary", t, auxiliary_key)
 
         tracker = self.tracker.refresh(seen.tracker, Auxiliary(state.params, params, new_J, oracle))
 
-        info = Info(seen.neg_elbo, *_mean_and_sd(seen.weight_S, picked.share_S), optax.global_norm(gradient))
+        weight_mean, weight_sd = _mean_and_sd(seen.weight_S, picked.share_S)
+        info = Info(seen.neg_elbo, weight_mean, weight_sd, optax.global_norm(gradient), acceptance=jnp.ones(()))
         return CiviState(params, optimiser, next_pool, state.pool_key, tracker), info
 
     def _oracle(
-        self, params: Model, fixed: Model, outer: Outer, inner: int, t: Float[Array, ""], key: PRNGKeyArray
+        self, params: Model, fixed: Model, outer: Outer, kind: str, t: Float[Array, ""], key: PRNGKeyArray
     ) -> LogRatios:
-        """Log ratios at these parameters from K_t fresh inner samples (inner = 0: as many as K2)."""
+        """Oracle_g: log ratios at these parameters from K_t fresh inner samples of this kind (K2 or K3)."""
         model = eqx.combine(params, fixed)
-        constant = inner or self.samples.inner
-        inner_eps = model.family.noise.sample(key, self.samples.most(constant, self.steps))
-        return log_ratios(model.family, model.target.log_prob, outer, inner_eps, self.samples.at(constant, t))
+        inner_eps = model.family.noise.sample(key, self.samples.most(kind, self.steps))
+        kept = self.samples.at(kind, t, self.steps)
+        return log_ratios(model.family, model.target.log_prob, outer, inner_eps, kept)
 
     def _weighted(
         self, ratios: LogRatios, tracked: Tracked, tracker: Any, share_S: Float[Array, " S"]
@@ -152,3 +152,8 @@ class Civi:
 def _mean_and_sd(values: Float[Array, " S"], share: Float[Array, " S"]) -> tuple[Array, Array]:
     mean = share @ values / share.sum()
     return mean, jnp.sqrt(share @ (values - mean) ** 2 / share.sum())
+
+
+def civi(family: Architecture) -> Settings:
+    """CI-VI: tracked inner mean (bank of mixing outputs), safe bound, Adam."""
+    return Settings(family, Civi())

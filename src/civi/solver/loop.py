@@ -49,8 +49,7 @@ class Trained:
     model: Model
     state: RunState
     history: dict[str, np.ndarray]
-    status: str
-    message: str
+    steps: int
     seconds: float
     compile_seconds: float
 
@@ -59,20 +58,42 @@ class Trained:
         """How many steps were not finite and left the parameters as they were."""
         return int(self.state.skipped)
 
+    @property
+    def status(self) -> str:
+        """finished or stopped."""
+        return "stopped" if halted(self.state) else "finished"
+
+    @property
+    def message(self) -> str:
+        """What happened, in a sentence."""
+        done = int(self.state.done)
+        if self.status == "finished":
+            note = f", {self.skipped} steps that were not finite were skipped" if self.skipped else ""
+            return f"finished {done} steps{note}"
+        return (
+            f"stopped at step {done} of {self.steps}: {PATIENCE} steps in a row were not finite; those of step "
+            f"{done - PATIENCE} are kept as the result. Try a smaller learning rate, inner_mean=safe or update.clip=10"
+        )
+
 
 Watcher = Callable[[RunState, dict[str, np.ndarray]], None]
 
 
 def start(solver: Solver, model: Model, key: PRNGKeyArray) -> RunState:
-    """The state before the first step; refuses a target that cannot be evaluated at the first draws."""
+    """The state before the first step; refuses a target that cannot be evaluated at the first draws.
+
+    With an array of keys and a family for each (leaves stacked), the states of as many independent runs.
+    """
     check_shape(model.target)
-    state, first_draws, log_p = _start(solver, model, key)
-    check_values(first_draws, log_p)
+    params, fixed = split(model)
+    program = _start if key.ndim == 0 else eqx.filter_vmap(_start, in_axes=(None, 0, None, 0))
+    state, first_draws, log_p = eqx.filter_jit(program)(solver, params, fixed, key)
+    check_values(first_draws.reshape(-1, model.target.dim), log_p.reshape(-1))
     return state
 
 
-@eqx.filter_jit
-def _start(solver: Solver, model: Model, key: PRNGKeyArray) -> tuple[RunState, Array, Array]:
+def _start(solver: Solver, params: Model, fixed: Model, key: PRNGKeyArray) -> tuple[RunState, Array, Array]:
+    model = eqx.combine(params, fixed)
     init_key, check_key, run_key = jax.random.split(key, 3)
     first_draws = model.family.sample(check_key, 64)
     state, zero = solver.init(model, init_key), jnp.asarray(0)
@@ -91,35 +112,39 @@ def train(
     block: int | None = None,
     block_seconds: float = 0.25,
 ) -> Trained:
-    """Run `solver` to its last step. `watch` is called after every block with the state and the history so far.
+    """Run `solver` to its last step; with an array of keys (see `start`), many runs as one program.
 
-    No block runs across a multiple of `pause_every`, so that `watch` sees every one of them. `block` fixes the number
-    of steps in a block; by default it is chosen to take about `block_seconds`.
+    `watch` is called after every block with the state and the history so far; its time does not count. No block runs
+    across a multiple of `pause_every`, so that `watch` sees every one of them. `block` fixes the number of steps in a
+    block; by default it is chosen to take about `block_seconds`.
     """
     begun = time.perf_counter()
     state, history = resume if resume else (start(solver, model, key), empty_history())
     fixed = split(model)[1]
     elapsed = float(history["seconds"][-1]) if len(history["seconds"]) else 0.0
-    run_block = cast(Any, _block).lower(solver, fixed, state, jnp.asarray(1)).compile()
+    program = _block if key.ndim == 0 else eqx.filter_vmap(_block, in_axes=(None, None, 0, None))
+    run_block = cast(Any, eqx.filter_jit(program)).lower(solver, fixed, state, jnp.asarray(1)).compile()
     compile_seconds = time.perf_counter() - begun
-    clock = time.perf_counter()
-    length = block or 1
-    while int(state.done) < solver.steps and int(state.skipped_in_a_row) < PATIENCE:
-        before = int(state.done)
-        count = min(length, CAPACITY, solver.steps - before, pause_every - before % pause_every)
-        state, records = run_block(solver, fixed, state, jnp.asarray(count))
-        done = int(state.done)
-        seconds, clock = time.perf_counter() - clock, time.perf_counter()
-        history = _extend(history, records, before, done, elapsed, seconds)
+    length, done = block or 1, int(state.done.max())
+    while done < solver.steps and not halted(state).all():
+        count = min(length, CAPACITY, solver.steps - done, pause_every - done % pause_every)
+        clock = time.perf_counter()
+        state, records = jax.block_until_ready(run_block(solver, fixed, state, jnp.asarray(count)))
+        seconds = time.perf_counter() - clock
+        before, done = done, int(state.done.max())
+        history = _extend(history, records, before, state.done, elapsed, seconds)
         elapsed += seconds
         length = block or max(1, min(2 * count, round(block_seconds * (done - before) / seconds)))
         if watch:
             watch(state, history)
-    status, message = _verdict(state, solver)
-    return Trained(eqx.combine(state.output, fixed), state, history, status, message, elapsed, compile_seconds)
+    return Trained(eqx.combine(state.output, fixed), state, history, solver.steps, elapsed, compile_seconds)
 
 
-@eqx.filter_jit
+def halted(state: RunState) -> np.ndarray:
+    """Whether a run (or each of many) has seen PATIENCE steps in a row that were not finite."""
+    return np.asarray(state.skipped_in_a_row) >= PATIENCE
+
+
 def _block(solver: Solver, fixed: Model, state: RunState, count: Int[Array, ""]) -> tuple[RunState, Record]:
     """Up to `count` steps; ends early when PATIENCE steps in a row were not finite."""
     empty = Record(Info(*(jnp.zeros(CAPACITY) for _ in Info._fields)), jnp.zeros(CAPACITY, bool))
@@ -184,24 +209,15 @@ def empty_history() -> dict[str, np.ndarray]:
 
 
 def _extend(
-    history: dict[str, np.ndarray], records: Record, before: int, done: int, elapsed: float, seconds: float
+    history: dict[str, np.ndarray], records: Record, before: int, done: Array, elapsed: float, seconds: float
 ) -> dict[str, np.ndarray]:
-    """Append a block's rows; within a block the seconds are spread evenly."""
-    count = done - before
-    rows = {name: np.asarray(values)[:count] for name, values in records.info._asdict().items()}
-    rows["step"] = np.arange(before + 1, done + 1)
-    rows["skipped"] = np.asarray(records.skipped)[:count]
-    rows["seconds"] = elapsed + seconds * np.arange(1, count + 1) / max(count, 1)
-    return {name: np.concatenate([column, rows[name].astype(float)]) for name, column in history.items()}
-
-
-def _verdict(state: RunState, solver: Solver) -> tuple[str, str]:
-    done, skipped = int(state.done), int(state.skipped)
-    if int(state.skipped_in_a_row) >= PATIENCE:
-        good = done - int(state.skipped_in_a_row)
-        return "stopped", (
-            f"stopped at step {done} of {solver.steps}: {PATIENCE} steps in a row were not finite; the parameters of "
-            f"step {good} are kept. Try a smaller learning rate, inner_mean=safe or update.clip=10"
-        )
-    note = f", {skipped} steps that were not finite were skipped" if skipped else ""
-    return "finished", f"finished {done} steps{note}"
+    """Append a block's rows (steps first, then runs); within a block the seconds are spread evenly."""
+    count = int(done.max()) - before
+    step = np.arange(before + 1, before + count + 1)
+    rows = {name: np.moveaxis(np.asarray(values), -1, 0)[:count] for name, values in records.info._asdict().items()}
+    rows["skipped"] = np.moveaxis(np.asarray(records.skipped), -1, 0)[:count]
+    ran = step.reshape(-1, *[1] * done.ndim) <= np.asarray(done)
+    rows = {name: np.where(ran, values, np.nan) for name, values in rows.items()}
+    rows |= {"step": step, "seconds": elapsed + seconds * (step - before) / count}
+    grown = {name: [column] if len(column) else [] for name, column in history.items()}
+    return {name: np.concatenate([*grown[name], rows[name].astype(float)]) for name in history}

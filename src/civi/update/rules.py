@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import jax.numpy as jnp
 import optax
+from jaxtyping import Array
 
 from civi.errors import require
 from civi.update import schedule
 from civi.update.civi_adam import civi_adam
+from civi.update.proximal import proximal
 
 GROUPS = ("mixing", "scale", "decoder")
 
@@ -59,12 +62,18 @@ class CiviAdam:
 
 @dataclass(frozen=True)
 class FirstOrder:
-    """adam, rmsprop or sgd of Optax; decay = cosine brings the learning rate to 0 at the last step."""
+    """adam, rmsprop or sgd of Optax, then the proximal step of l1 |theta|_1 + l2/2 |theta|^2 where these are given.
+
+    decay: constant, cosine (to 0 at the last step) or power (learning_rate t^(-power)).
+    """
 
     rule: str = "adam"
     learning_rate: float = 1e-2
     decay: str = "cosine"
+    power: float = 0.5
     clip: float = 0.0
+    l1: float = 0.0
+    l2: float = 0.0
 
     def __post_init__(self) -> None:
         require(self.rule in RULES, f"update.rule must be one of {', '.join(RULES)}, not '{self.rule}'")
@@ -72,12 +81,20 @@ class FirstOrder:
         require(self.decay in DECAYS, f"update.decay must be one of {', '.join(DECAYS)}, not '{self.decay}'")
 
     def transformation(self, labels: Any, steps: int) -> optax.GradientTransformation:
-        rate = optax.cosine_decay_schedule(self.learning_rate, steps) if self.decay == "cosine" else self.learning_rate
-        return _clipped(self.clip, RULES[self.rule](rate))
+        after = [proximal(self.l1, self.l2, lambda t: self._rate(t - 1, steps))] if self.l1 or self.l2 else []
+        return _clipped(self.clip, optax.chain(RULES[self.rule](lambda count: self._rate(count, steps)), *after))
+
+    def _rate(self, count: Array, steps: int) -> Array:
+        """The learning rate after `count` updates."""
+        if self.decay == "cosine":
+            return optax.cosine_decay_schedule(self.learning_rate, steps)(count)
+        if self.decay == "power":
+            return self.learning_rate * (count + 1.0) ** (-self.power)
+        return jnp.asarray(self.learning_rate)
 
 
 RULES = {"adam": optax.adam, "rmsprop": optax.rmsprop, "sgd": optax.sgd}
-DECAYS = ("cosine", "constant")
+DECAYS = ("cosine", "power", "constant")
 UPDATES: dict[str, type] = {"civi-adam": CiviAdam, "optax": FirstOrder}
 
 

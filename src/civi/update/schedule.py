@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -35,24 +36,35 @@ def one_minus_gamma2(c_alpha: float, c_gamma: float, mu: float) -> Schedule:
 class Samples:
     """K1 = outer, K2 = inner and K3 = auxiliary samples of a step (auxiliary = 0: as many as inner).
 
-    With growth = 0.8 they are the theorem's C t^(4/5): arrays have the last step's size and the rest is masked.
+    growth = 0.8 makes them the theorem's C t^(4/5). stages = 1,50,100 gives K2 these values in equal parts of the run
+    (SIVI). Arrays have the largest size of the run and the rest is masked.
     """
 
     outer: int = 128
     inner: int = 100
     auxiliary: int = 0
     growth: float = 0.0
+    stages: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         require(self.outer >= 1, f"samples.outer (K1) must be at least 1, not {self.outer}")
         require(self.inner >= 1, f"samples.inner (K2) must be at least 1, not {self.inner}")
         require(self.auxiliary >= 0, f"samples.auxiliary (K3) must be at least 0 (0: as K2), not {self.auxiliary}")
         require(0 <= self.growth <= 1, f"samples.growth must be in [0, 1], not {self.growth}")
+        require(all(k >= 1 for k in self.stages), f"samples.stages must be at least 1 each, not {self.stages}")
 
-    def at(self, constant: int, t: Array) -> Array:
-        """K_t = ceil(C t^growth)."""
-        return jnp.ceil(constant * t**self.growth).astype(int)
+    def at(self, kind: str, t: Array, steps: int) -> Array:
+        """K_t for kind = outer, inner or auxiliary, at step t of a run of `steps` steps."""
+        if kind == "inner" and self.stages:
+            return jnp.asarray(self.stages)[jnp.asarray((t - 1) * len(self.stages) / steps, int)]
+        grown = jnp.ceil(self._constant(kind) * t**self.growth).astype(int)
+        return jnp.minimum(grown, self.most(kind, steps))
 
-    def most(self, constant: int, steps: int) -> int:
+    def most(self, kind: str, steps: int) -> int:
         """The largest K_t of a run."""
-        return int(-(-constant * steps**self.growth // 1))
+        if kind == "inner" and self.stages:
+            return max(self.stages)
+        return math.ceil(self._constant(kind) * steps**self.growth)
+
+    def _constant(self, kind: str) -> int:
+        return self.auxiliary or self.inner if kind == "auxiliary" else getattr(self, kind)

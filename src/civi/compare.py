@@ -1,0 +1,142 @@
+"""Several solvers on one task, judged by one estimator: never by each method's own loss."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from rich.console import Console
+from rich.live import Live
+
+from civi.config import describe
+from civi.diagnose import neg_elbo_bounds
+from civi.diagnose.divergence import log_ratio_bounds
+from civi.errors import require
+from civi.outcome import Curve, Outcome, ranked
+from civi.plan import Plan
+from civi.report import files
+from civi.report.comparison import draw_curves, live_table, markdown
+from civi.solver import Model, RunState, train
+from civi.solver.base import split
+from civi.solver.loop import halted
+from civi.solver.nuts import Nuts
+
+POINTS = 20
+CURVE_OUTER, CURVE_INNER = 1000, 2000
+
+
+Progress = Callable[[int], None]
+
+
+def run_solver(plan: Plan, seeds: Sequence[int], progress: Progress) -> Outcome:
+    """Fit with every seed, as one vectorised program where the method trains a family."""
+    if isinstance(plan.settings.solver, Nuts):
+        return _run_reference(plan, seeds)
+    solver, target = plan.settings.solver, plan.task.make()
+    family_keys, train_keys, measure_keys, draw_keys = jnp.stack([plan.keys(seed) for seed in seeds], axis=1)
+    families = eqx.filter_vmap(lambda key: plan.settings.family.init(target.dim, key))(family_keys)
+    model = Model(families, target)
+    params, fixed = split(model)
+    curve = Curve()
+
+    def look(step: int, seconds: float, params: Model) -> None:
+        curve.step.append(step)
+        curve.seconds.append(seconds / len(seeds))
+        curve.neg_elbo.append(np.asarray(_common_neg_elbo(params, fixed)).tolist())
+
+    def watch(state: RunState, history: dict[str, np.ndarray]) -> None:
+        done = int(state.done.max())
+        if done % pause == 0 or done == solver.steps:
+            look(done, float(history["seconds"][-1]), state.output)
+        progress(done)
+
+    pause = max(1, solver.steps // POINTS)
+    look(0, 0.0, params)
+    trained = train(solver, model, train_keys, watch=watch, pause_every=pause)
+    measures = []
+    for i in range(len(seeds)):
+        one = eqx.combine(jax.tree.map(lambda leaf, i=i: leaf[i], trained.state.output), fixed)
+        bounds = neg_elbo_bounds(one.family, target, measure_keys[i])
+        draws = np.asarray(one.family.sample(draw_keys[i], plan.task.draws))
+        measures.append(
+            {"neg_elbo": bounds.upper, "neg_elbo_se": bounds.upper_se} | plan.task.measure(target, draws, bounds)
+        )
+    return Outcome(
+        plan.solver,
+        measures,
+        curve,
+        [_diverged_at(curve, i, trained.state) for i in range(len(seeds))],
+        trained.seconds / len(seeds),
+        trained.compile_seconds,
+        solver.steps,
+        plan.described()["settings"],
+    )
+
+
+def _run_reference(plan: Plan, seeds: Sequence[int]) -> Outcome:
+    target, nuts = plan.task.make(), plan.settings.solver
+    begun = time.perf_counter()
+    references = [nuts.cached(plan.task.name, target, seed) for seed in seeds]
+    seconds = (time.perf_counter() - begun) / len(seeds)
+    measures = []
+    for reference in references:
+        trust = {"r_hat": float(reference.r_hat.max()), "effective_size": float(reference.effective_size.min())}
+        measures.append(trust | plan.task.measure(target, reference.pooled(plan.task.draws), None))
+    never: list[int | None] = [None] * len(seeds)
+    return Outcome("nuts", measures, Curve(), never, seconds, 0.0, nuts.warmup + nuts.draws, describe(nuts))
+
+
+@eqx.filter_jit
+def _common_neg_elbo(params: Model, fixed: Model) -> jax.Array:
+    """The same outer and inner noise for all solvers, seeds and steps."""
+
+    def one(params: Model) -> jax.Array:
+        model = eqx.combine(params, fixed)
+        return log_ratio_bounds(model.family, model.target, jax.random.key(0), CURVE_OUTER, CURVE_INNER)[0].mean()
+
+    return jax.vmap(one)(params)
+
+
+def _diverged_at(curve: Curve, seed: int, state: RunState) -> int | None:
+    """The step from which on a run was worse than where it started or not finite; None if it ended better."""
+    if halted(state)[seed]:
+        return int(state.done[seed])
+    values = np.array(curve.neg_elbo)[:, seed]
+    bad = ~(values <= values[0])
+    if not bad[-1]:
+        return None
+    return int(np.array(curve.step)[len(bad) - np.argmin(bad[::-1])])
+
+
+def compare(plans: Sequence[Plan], seeds: int, folder: Path, console: Console, *, force: bool) -> list[Outcome]:
+    """Run every plan with seeds 0, 1, ..., show the table as it grows, and write it after every solver."""
+    require(seeds >= 1, f"--seeds must be at least 1, not {seeds}")
+    require(len(plans) > 0, "--solvers names no solver: give names with commas, or all")
+    task, numbers = plans[0].task, range(seeds)
+    files.prepare(folder, force=force)
+    (folder / "figures").mkdir(exist_ok=True)
+    done: list[Outcome] = []
+    names = [plan.solver for plan in plans]
+    with Live(live_table(done, names, "compiling", task), console=console, auto_refresh=False) as live:
+        for i, plan in enumerate(plans):
+            waiting = names[i:]
+
+            def progress(step: int, plan: Plan = plan, waiting: Sequence[str] = waiting) -> None:
+                now = f"step {step} of {getattr(plan.settings.solver, 'steps', 0)}"
+                live.update(live_table(done, waiting, now, task), refresh=True)
+
+            done.append(run_solver(plan, numbers, progress))
+            best_first = ranked(done, task.rank_by)
+            content = {"task": task.name, "rank_by": task.rank_by, "seeds": list(numbers)}
+            solvers = [outcome.as_json() for outcome in best_first]
+            files.write_json(folder / "comparison.json", content | {"solvers": solvers})
+            live.update(live_table(done, names[i + 1 :], "compiling", task), refresh=True)
+    files.write_text(folder / "comparison.md", markdown(best_first, task))
+    draw_curves(best_first, task, folder / "figures" / "curves.png")
+    console.print(f"table, curves and comparison.json are in {folder}", soft_wrap=True)
+    return best_first

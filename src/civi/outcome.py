@@ -1,0 +1,51 @@
+"""What a comparison knows of each solver."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Curve:
+    """neg_elbo (upper bound, common estimator) of every seed after given steps and seconds."""
+
+    step: list[int] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+    neg_elbo: list[list[float]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One solver's row: its measures by seed, its curve, and for each seed the step at which it diverged, if it did."""
+
+    solver: str
+    measures: list[dict[str, float]]
+    curve: Curve
+    diverged: list[int | None]
+    seconds: float
+    compile_seconds: float
+    steps: int
+    settings: dict[str, Any]
+
+    def values(self, measure: str) -> np.ndarray:
+        """A measure of the seeds that did not diverge; empty if this solver does not have it."""
+        rows = [m for m, diverged in zip(self.measures, self.diverged, strict=True) if diverged is None]
+        return np.array([row[measure] for row in rows if measure in row])
+
+    def as_json(self) -> dict[str, Any]:
+        """The outcome as it stands in comparison.json."""
+        return {**vars(self), "curve": vars(self.curve)}
+
+
+def ranked(outcomes: Sequence[Outcome], measure: str) -> list[Outcome]:
+    """Smallest mean first; those that have the measure for fewer seeds, or not at all, after those that have it."""
+
+    def order(outcome: Outcome) -> tuple[int, float]:
+        values = outcome.values(measure)
+        return -len(values), float(values.mean()) if len(values) else np.inf
+
+    return sorted(outcomes, key=order)

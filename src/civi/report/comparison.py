@@ -1,0 +1,100 @@
+"""The comparison of solvers as a live table, as Markdown, and as curves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from rich.table import Table
+
+from civi.outcome import Outcome, ranked
+from civi.tasks import Task
+
+matplotlib.use("Agg")
+HEADER = ("solver", "mean", "sd over seeds", "worst", "distance", "seconds a seed", "what happened")
+STYLES = ("-", "--", ":")
+
+
+def cells(outcome: Outcome, task: Task) -> list[str]:
+    """One row of the table."""
+    values, distances = outcome.values(task.rank_by), outcome.values(task.distance)
+    if len(values):
+        spread = f"{values.std(ddof=1):.4f}" if len(values) > 1 else "-"
+        numbers = [f"{values.mean():.4f}", spread, f"{values.max():.4f}"]
+    else:
+        numbers = ["-", "-", "-"]
+    distance = f"{distances.mean():.4f}" if len(distances) else "-"
+    return [outcome.solver, *numbers, distance, f"{outcome.seconds:.1f}", happened(outcome)]
+
+
+def happened(outcome: Outcome) -> str:
+    """Finished, or how many seeds diverged and when."""
+    steps = [step for step in outcome.diverged if step is not None]
+    if steps:
+        return f"{len(steps)} of {len(outcome.diverged)} diverged, first at step {min(steps)}"
+    if "r_hat" in outcome.measures[0]:
+        r_hat, size = outcome.values("r_hat").max(), outcome.values("effective_size").min()
+        return f"R-hat at most {r_hat:.3f}, effective size at least {size:.0f}"
+    return f"finished {outcome.steps} steps"
+
+
+def live_table(done: Sequence[Outcome], waiting: Sequence[str], now: str, task: Task) -> Table:
+    """What is known so far, best first, then what runs and what waits."""
+    table = Table(
+        title=f"{task.name}: {task.rank_by} of each solver, best first; distance is {task.distance}",
+        title_justify="left",
+    )
+    for name in HEADER:
+        table.add_column(name, justify="left" if name in (HEADER[0], HEADER[-1]) else "right")
+    for outcome in ranked(done, task.rank_by):
+        table.add_row(*cells(outcome, task))
+    for i, name in enumerate(waiting):
+        table.add_row(name, *[""] * 5, now if i == 0 else "waiting", style="dim")
+    return table
+
+
+def markdown(best_first: Sequence[Outcome], task: Task) -> str:
+    """The final table."""
+    rows = [cells(outcome, task) for outcome in best_first]
+    lines = [HEADER, ["---"] * len(HEADER), *rows]
+    title = (
+        f"{task.name}: {task.rank_by} over {len(best_first[0].measures)} seeds, best first; distance is {task.distance}"
+    )
+    return f"{title}\n\n" + "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+
+
+def draw_curves(best_first: Sequence[Outcome], task: Task, path: Path) -> Path:
+    """neg_elbo by the common estimator against steps and seconds: median and range over seeds."""
+    figure = Figure(figsize=(11, 4.8), layout="constrained")
+    left, right = figure.subplots(1, 2, sharey=True)
+    colours = [f"C{i}" for i in range(10)]
+    drawn = [outcome for outcome in best_first if outcome.curve.step]
+    for i, outcome in enumerate(drawn):
+        look = {"color": colours[i % 10], "linestyle": STYLES[i // 10], "label": outcome.solver}
+        _draw_one(left, outcome.curve.step, outcome.curve.neg_elbo, look)
+        _draw_one(right, outcome.curve.seconds, outcome.curve.neg_elbo, look)
+    left.set(xlabel="step", ylabel="neg_elbo (upper bound, same estimator for all)")
+    right.set(xlabel="seconds a seed")
+    right.set_xscale("symlog", linthresh=0.1)
+    if task.objective_is_kl:
+        left.set(yscale="log", ylim=(1e-4, 30))
+    figure.legend(*left.get_legend_handles_labels(), loc="outside right upper", frameon=False)
+    figure.suptitle(f"{task.name}: median and range over {len(best_first[0].measures)} seeds")
+    figure.savefig(path, dpi=130)
+    return path
+
+
+def _draw_one(axes: Axes, x: Sequence[float], values: Sequence[Sequence[float]], look: dict[str, Any]) -> None:
+    table = np.array(values)
+    table = np.where(np.isfinite(table), table, np.nan)
+    shown = ~np.isnan(table).all(axis=1)
+    x_shown, table = np.array(x)[shown], table[shown]
+    axes.plot(x_shown, np.nanmedian(table, axis=1), linewidth=1.6, **look)
+    axes.fill_between(
+        x_shown, np.nanmin(table, axis=1), np.nanmax(table, axis=1), color=look["color"], alpha=0.15, lw=0
+    )

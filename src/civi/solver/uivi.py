@@ -1,0 +1,102 @@
+"""UIVI (Titsias and Ruiz 2019): an unbiased gradient of the entropy by MCMC on the reverse conditional."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from civi.errors import require
+from civi.estimate import LogRatios, log_ratios, mix_own
+from civi.estimate.reverse import entropy_score, reverse_conditional
+from civi.family import Architecture, Outer
+from civi.solver.base import OUTPUTS, Info, Model, Settings, groups, split
+from civi.update import UPDATES, FirstOrder, Samples, Update
+
+
+class UiviState(NamedTuple):
+    """What the next step needs."""
+
+    params: Model
+    optimiser: optax.OptState
+    log_step_size: Float[Array, ""]
+
+
+@dataclass(frozen=True)
+class Uivi:
+    """grad neg_elbo = E[(grad_z log q(z) - grad_z log p(x, z)) dz/dtheta], with grad_z log q(z) from reverse draws.
+
+    HMC's step size moves towards `acceptance` by `adaptation` a step. samples.inner serves the reported value only.
+    """
+
+    steps: int = 3000
+    samples: Samples = field(default_factory=Samples)
+    burn_in: int = 5
+    kept: int = 5
+    leapfrog: int = 5
+    acceptance: float = 0.9
+    adaptation: float = 0.05
+    update: Update = field(default_factory=FirstOrder, metadata={"kinds": UPDATES})
+    output: str = "last"
+
+    def __post_init__(self) -> None:
+        require(self.steps >= 1, f"steps must be at least 1, not {self.steps}")
+        require(self.burn_in >= 0, f"burn_in must not be negative, not {self.burn_in}")
+        require(self.kept >= 1, f"kept must be at least 1, not {self.kept}")
+        require(self.leapfrog >= 1, f"leapfrog must be at least 1, not {self.leapfrog}")
+        require(0 < self.acceptance < 1, f"acceptance must be in (0, 1), not {self.acceptance}")
+        require(self.output in OUTPUTS, f"output must be one of {', '.join(OUTPUTS)}, not '{self.output}'")
+
+    def init(self, model: Model, key: PRNGKeyArray) -> UiviState:
+        """theta_1, and a first step size for noise of unit scale."""
+        params = split(model)[0]
+        return UiviState(params, self._optimiser(params).init(params), jnp.log(0.3))
+
+    def step(self, fixed: Model, state: UiviState, t: Int[Array, ""], key: PRNGKeyArray) -> tuple[UiviState, Info]:
+        """One iteration: outer samples, reverse draws, gradient, update."""
+        outer_key, chain_key, inner_key = jax.random.split(key, 3)
+        now = eqx.combine(state.params, fixed)
+        outer = now.family.draw_outer(outer_key, self.samples.outer)
+        ratios = self._look(now, outer, inner_key)
+        draws = reverse_conditional(
+            now.family,
+            ratios.z_J,
+            outer.eps,
+            jnp.exp(state.log_step_size),
+            chain_key,
+            burn_in=self.burn_in,
+            kept=self.kept,
+            leapfrog=self.leapfrog,
+        )
+        score_J = entropy_score(now.family, ratios.z_J, draws.eps_MJ)
+
+        def objective(params: Model) -> Array:
+            model = eqx.combine(params, fixed)
+            z_J, _ = model.family.push(outer)
+            return ((score_J * z_J).sum(1) - jax.vmap(model.target.log_prob)(z_J)).mean()
+
+        gradient = jax.grad(objective)(state.params)
+        change, optimiser = self._optimiser(state.params).update(gradient, state.optimiser, state.params)
+        log_step_size = state.log_step_size + self.adaptation * (draws.acceptance - self.acceptance)
+
+        log_g_J = mix_own(ratios.fresh_J, ratios.own_J, jnp.asarray(1 / (self.samples.inner + 1)))
+        one, none = jnp.ones(()), jnp.zeros(())
+        info = Info(log_g_J.mean(), one, none, optax.global_norm(gradient), draws.acceptance)
+        return UiviState(optax.apply_updates(state.params, change), optimiser, log_step_size), info
+
+    def _look(self, model: Model, outer: Outer, key: PRNGKeyArray) -> LogRatios:
+        inner_eps = model.family.noise.sample(key, self.samples.inner)
+        return log_ratios(model.family, model.target.log_prob, outer, inner_eps, jnp.asarray(self.samples.inner))
+
+    def _optimiser(self, params: Model) -> optax.GradientTransformation:
+        return self.update.transformation(groups(params), self.steps)
+
+
+def uivi(family: Architecture) -> Settings:
+    """UIVI: unbiased entropy gradient by HMC on q(eps | z), 5 burn-in and 5 kept draws, Adam."""
+    return Settings(family, Uivi())
