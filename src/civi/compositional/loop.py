@@ -76,4 +76,4 @@ def _run(
         return new, (info, measure(new.theta) if measure else None)
 
     last, (history, measured) = jax.lax.scan(body, start, jnp.arange(1, steps + 1))
-    return Result(last.theta, history._replace(oracle_calls=jnp.cumsum(history.oracle_calls)), measured)
+    return Result(last.theta, history, measured)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from civi.errors import require
@@ -73,9 +74,9 @@ def check(problem: Problem, theta: Theta, key: PRNGKeyArray) -> None:
     leaves = jax.tree.leaves(theta)
     require(len(leaves) > 0, "theta_1 has no arrays: there is nothing to minimise over")
     for leaf in leaves:
-        require(eqx.is_inexact_array(leaf), f"theta_1 must hold float arrays only, not {_describe(leaf)}")
+        require(_is_float(leaf), f"theta_1 must hold float arrays only, not {_describe(leaf)}")
         known = not isinstance(leaf, jax.core.Tracer)
-        require(not known or bool(jnp.isfinite(leaf).all()), "theta_1 must be finite")
+        require(not known or bool(np.isfinite(leaf).all()), "theta_1 must be finite")
     y = jax.eval_shape(problem.inner, theta, key)
     require(
         _is_float(y) and y.ndim == 1 and y.size > 0,

@@ -19,11 +19,12 @@ from civi.update import Samples
 
 
 class State(NamedTuple):
-    """theta_t, the moments of its update, and y_t (or log y_t)."""
+    """theta_t, the moments of its update, y_t (or log y_t), and the calls of f and g so far."""
 
     theta: Theta
     optimiser: optax.OptState
     y_J: Float[Array, " J"]
+    calls: Int[Array, ""]
 
 
 class Info(NamedTuple):
@@ -49,9 +50,16 @@ def sizes(samples: Samples, t: Float[Array, ""], steps: int) -> Sizes:
 
 
 def init(problem: Problem, method: Method, theta: Theta, steps: int, key: PRNGKeyArray) -> State:
-    """y_1 = g(theta_1): the paper's y_1 = 0 has no logarithm, so y starts from its first estimate (appendix A)."""
-    first = sizes(method.samples, jnp.asarray(1.0), steps).auxiliary
-    return State(theta, method.parts(steps).update.init(theta), problem.inner_mean(theta, first, key))
+    """y_1 = g(theta_1) from the run's largest batch: the paper's y_1 = 0 has no logarithm, and a y_1 from the first
+    step's few samples can be so small that its gradient fills v for the rest of the run.
+    """
+    parts = method.parts(steps)
+    largest = sizes(method.samples, jnp.asarray(float(steps)), steps).auxiliary
+    if parts.tracking:
+        y_J, calls = problem.inner_mean(theta, largest, key), largest.kept
+    else:
+        y_J, calls = jnp.zeros_like(jax.eval_shape(problem.inner, theta, key)), jnp.asarray(0)
+    return State(theta, parts.update.init(theta), y_J, calls)
 
 
 def step(
@@ -66,17 +74,17 @@ def step(
     gradient, objective, inner_J = estimate(problem, state.theta, y_J, size, parts.sketch, gradient_key)
     change, optimiser = parts.update.update(gradient, state.optimiser, state.theta)
     theta = optax.apply_updates(state.theta, change)
-    calls = size.outer.kept + size.inner.kept
-    new_y_J = inner_J
+    calls = state.calls + size.outer.kept + size.inner.kept
+    next_y_J = state.y_J
     if parts.tracking:
-        new_y_J = _auxiliary(problem, parts.tracking, state, theta, time, size.auxiliary, auxiliary_key)
+        next_y_J = _auxiliary(problem, parts.tracking, state, theta, time, size.auxiliary, auxiliary_key)
         calls += size.auxiliary.kept
 
     norm = optax.global_norm(gradient)
-    good = _finite((theta, optimiser, new_y_J, objective, norm))
-    again_J = jnp.where(_finite(inner_J), inner_J, state.y_J)
-    old = State(state.theta, state.optimiser, again_J)
-    kept = jax.tree.map(lambda new, old: jnp.where(good, new, old), State(theta, optimiser, new_y_J), old)
+    new = State(theta, optimiser, next_y_J, calls)
+    good = _finite((new, objective, norm))
+    undone = State(state.theta, state.optimiser, jnp.where(_finite(inner_J), inner_J, state.y_J), calls)
+    kept = jax.tree.map(lambda new, old: jnp.where(good, new, old), new, undone)
     return kept, Info(objective, norm, calls, ~good)
 
 

@@ -11,6 +11,6 @@ from civi.update import CiviAdam
 
 def cadam(family: Architecture) -> Settings:
     """C-ADAM: extrapolation-smoothing on one fixed pool, ADAM-like update with the theorem's schedules."""
-    pool = Pool(size=1000, chunk=1000, switch_every=1_000_000, draw="uniform")
+    pool = Pool(size=256, chunk=256, switch_every=1_000_000, draw="uniform")
     solver = Civi(pool=pool, inner_mean="plain", tracker=Extrapolated(0.9), weigh="ratio", update=CiviAdam())
     return Settings(family, solver)

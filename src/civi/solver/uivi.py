@@ -55,7 +55,7 @@ class Uivi:
     def init(self, model: Model, key: PRNGKeyArray) -> UiviState:
         """theta_1, and a first step size for noise of unit scale."""
         params = split(model)[0]
-        return UiviState(params, self._optimiser(params).init(params), jnp.log(0.3))
+        return UiviState(params, self._optimiser(params).init(params), jnp.log(0.1))
 
     def step(self, fixed: Model, state: UiviState, t: Int[Array, ""], key: PRNGKeyArray) -> tuple[UiviState, Info]:
         """One iteration: outer samples, reverse draws, gradient, update."""
