@@ -39,8 +39,8 @@ def minimise(
 ) -> Result:
     """Minimise E_nu[ f_nu( E_omega[ g_omega(theta) ] ) ] from theta_1, any pytree of float arrays.
 
-    `method` is a name (scgd, asc-pg, cadam, civi, nmc) or its settings, for example Civi(c_alpha=0.1). Step t draws from
-    fold_in(key, t). A step that is not finite is undone and counted in `skipped`. `measure(theta_{t+1})` is stored
+    `method` is a name (scgd, asc-pg, cadam, civi, nmc) or its settings, for example Civi(c_alpha=0.1). Step t draws
+    from fold_in(key, t). A step that is not finite is undone and counted in `skipped`. `measure(theta_{t+1})` is stored
     after every step. The function can be transformed: vmap it over keys to run many seeds at once.
     """
     require(steps >= 1, f"steps must be at least 1, not {steps}")
@@ -54,9 +54,7 @@ def _settings(method: str | Method) -> Method:
         if method not in METHODS:
             raise unknown("method", method, METHODS)
         return METHODS[method]()
-    require(
-        callable(getattr(method, "parts", None)), f"method must be a name or settings, not a {type(method).__name__}"
-    )
+    require(isinstance(method, Method), f"method must be a name or settings, not a {type(method).__name__}")
     return method
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import optax
 from jaxtyping import Array, Float
@@ -16,7 +16,6 @@ from civi.errors import require
 from civi.estimate import Sketch
 from civi.tracker.smoothing import extrapolate
 from civi.update import FirstOrder, Samples, civi_adam, schedule
-from civi.update.proximal import proximal
 from civi.update.schedule import Schedule
 
 Query = Callable[[Theta, Theta, Float[Array, ""]], Theta]
@@ -37,6 +36,7 @@ class Parts(NamedTuple):
     sketch: Sketch
 
 
+@runtime_checkable
 class Method(Protocol):
     """Settings of a method."""
 
@@ -61,7 +61,7 @@ class Scgd:
     samples. Both are the same sequence but for the first y.
     """
 
-    c_alpha: float = 1.0
+    c_alpha: float = 0.5
     c_beta: float = 1.0
     samples: Samples = field(default_factory=lambda: Samples(16, 16))
 
@@ -69,8 +69,8 @@ class Scgd:
         _check_constants(self.c_alpha, self.c_beta)
 
     def parts(self, steps: int) -> Parts:
-        tracking = Tracking(_at_next, _power(self.c_beta, 1 / 2))
-        return Parts(_sgd(_power(self.c_alpha, 3 / 4)), tracking, Sketch())
+        update = FirstOrder("sgd", self.c_alpha, "power", 3 / 4)
+        return Parts(update.transformation(None, steps), Tracking(_at_next, _power(self.c_beta, 1 / 2)), Sketch())
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class AscPg:
     R(theta) = l1 |theta|_1 + l2/2 |theta|_2^2 is added to the objective.
     """
 
-    c_alpha: float = 0.3
+    c_alpha: float = 0.2
     c_beta: float = 1.0
     l1: float = 0.0
     l2: float = 0.0
@@ -92,14 +92,11 @@ class AscPg:
 
     def __post_init__(self) -> None:
         _check_constants(self.c_alpha, self.c_beta)
-        proximal(self.l1, self.l2, self.c_alpha)
+        require(min(self.l1, self.l2) >= 0, f"l1 and l2 must not be negative, not {self.l1} and {self.l2}")
 
     def parts(self, steps: int) -> Parts:
-        alpha = _power(self.c_alpha, 5 / 9)
-        update = _sgd(alpha)
-        if self.l1 or self.l2:
-            update = optax.chain(update, proximal(self.l1, self.l2, alpha))
-        return Parts(update, Tracking(extrapolate, _power(self.c_beta, 4 / 9)), Sketch())
+        update = FirstOrder("sgd", self.c_alpha, "power", 5 / 9, l1=self.l1, l2=self.l2)
+        return Parts(update.transformation(None, steps), Tracking(extrapolate, _power(self.c_beta, 4 / 9)), Sketch())
 
 
 @dataclass(frozen=True)
@@ -115,8 +112,8 @@ class Cadam:
     samples.growth is set.
     """
 
-    c_alpha: float = 0.05
-    c_beta: float = 0.5
+    c_alpha: float = 0.01
+    c_beta: float = 0.2
     c_gamma: float = 0.9
     mu: float = 0.999
     xi: float = 1e-8
@@ -127,7 +124,7 @@ class Cadam:
 
     def parts(self, steps: int) -> Parts:
         update = _theorem_adam(self.c_alpha, self.c_gamma, self.mu, self.xi)
-        return Parts(update, Tracking(extrapolate, _power(self.c_beta, 0)), Sketch())
+        return Parts(update, Tracking(extrapolate, _power(self.c_beta, 0.0)), Sketch())
 
 
 @dataclass(frozen=True)
@@ -140,8 +137,8 @@ class Civi:
     the same samples, Civi and Cadam are the same method.
     """
 
-    c_alpha: float = 0.05
-    c_beta: float = 0.5
+    c_alpha: float = 0.01
+    c_beta: float = 0.2
     c_gamma: float = 0.9
     mu: float = 0.999
     xi: float = 1e-8
@@ -153,7 +150,7 @@ class Civi:
 
     def parts(self, steps: int) -> Parts:
         update = _theorem_adam(self.c_alpha, self.c_gamma, self.mu, self.xi)
-        return Parts(update, Tracking(extrapolate, _power(self.c_beta, 0)), self.sketch)
+        return Parts(update, Tracking(extrapolate, _power(self.c_beta, 0.0)), self.sketch)
 
 
 @dataclass(frozen=True)
@@ -179,10 +176,6 @@ def _at_next(before: Theta, after: Theta, beta: Float[Array, ""]) -> Theta:
 
 def _power(constant: float, exponent: float) -> Schedule:
     return lambda t: constant * t ** (-exponent)
-
-
-def _sgd(alpha: Schedule) -> optax.GradientTransformation:
-    return optax.sgd(lambda steps_done: alpha(steps_done + 1.0))
 
 
 def _theorem_adam(c_alpha: float, c_gamma: float, mu: float, xi: float) -> optax.GradientTransformation:

@@ -13,21 +13,15 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from civi.errors import require
 from civi.estimate import log_mean_exp
-from civi.update import Samples
 
 Theta = Any
 
 
-class Count(NamedTuple):
-    """K_t samples, of which arrays have room for `most`."""
+class Draws(NamedTuple):
+    """One key per sample; the first `kept` of them count (K_t), the rest is room for later steps."""
 
+    key_K: PRNGKeyArray
     kept: Int[Array, ""]
-    most: int
-
-
-def count(samples: Samples, kind: str, t: Float[Array, ""], steps: int) -> Count:
-    """K_t = ceil(C t^growth) at step t of a run of `steps` steps."""
-    return Count(samples.at(kind, t, steps), samples.most(kind, steps))
 
 
 class Problem(eqx.Module):
@@ -42,17 +36,14 @@ class Problem(eqx.Module):
     outer: Callable[[Array, PRNGKeyArray], Array]
     log_scale: bool = eqx.field(static=True, default=False)
 
-    def inner_mean(self, theta: Theta, samples: Count, key: PRNGKeyArray) -> Float[Array, " J"]:
+    def inner_mean(self, theta: Theta, draws: Draws) -> Float[Array, " J"]:
         """Oracle_g: the mean of K_t samples of g, or its logarithm."""
-        value_KJ = jax.vmap(lambda one: self.inner(theta, one))(jax.random.split(key, samples.most))
-        if self.log_scale:
-            return log_mean_exp(value_KJ.T, samples.kept)
-        return _mean(value_KJ, samples)
+        value_KJ = jax.vmap(lambda key: self.inner(theta, key))(draws.key_K)
+        return log_mean_exp(value_KJ.T, draws.kept) if self.log_scale else _mean(value_KJ, draws.kept)
 
-    def outer_mean(self, y_J: Float[Array, " J"], samples: Count, key: PRNGKeyArray) -> Float[Array, ""]:
+    def outer_mean(self, y_J: Float[Array, " J"], draws: Draws) -> Float[Array, ""]:
         """Oracle_f: the mean of K_t samples of f at y, or at log y."""
-        value_K = jax.vmap(lambda one: self.outer(y_J, one))(jax.random.split(key, samples.most))
-        return _mean(value_K, samples)
+        return _mean(jax.vmap(lambda key: self.outer(y_J, key))(draws.key_K), draws.kept)
 
     def weigh(
         self, slope_J: Float[Array, " J"], inner_J: Float[Array, " J"], y_J: Float[Array, " J"]
@@ -88,10 +79,10 @@ def check(problem: Problem, theta: Theta, key: PRNGKeyArray) -> None:
     )
 
 
-def _mean(value_K: Float[Array, K * rest], samples: Count) -> Float[Array, "*rest"]:
+def _mean(value_K: Float[Array, "K ..."], kept: Int[Array, ""]) -> Array:
     """The mean over the first `kept` rows."""
-    kept_K = (jnp.arange(samples.most) < samples.kept).reshape(-1, *(1,) * (value_K.ndim - 1))
-    return jnp.where(kept_K, value_K, 0).sum(axis=0) / samples.kept
+    kept_K = (jnp.arange(len(value_K)) < kept).reshape(-1, *(1,) * (value_K.ndim - 1))
+    return jnp.where(kept_K, value_K, 0).sum(axis=0) / kept
 
 
 def _is_float(value: Any) -> bool:

@@ -59,8 +59,8 @@ class LinearDesign(eqx.Module):
 
         y = X(theta) w + noise e,    rows of X: (cos theta_r, sin theta_r),    w ~ N(0, L L'),    e ~ N(0, I)
 
-    The expected information gain E_{w,y}[log p(y|w) - log E_{w'} p(y|w')] is 1/2 log det(I + X L L' X' / noise^2). Over a
-    fixed pool of outer samples (w_j, e_j), with y_j = X w_j + noise e_j, its negative is the paper's Eq. Final:
+    The expected information gain E_{w,y}[log p(y|w) - log E_{w'} p(y|w')] is 1/2 log det(I + X L L' X' / noise^2).
+    Over a fixed pool of outer samples (w_j, e_j), with y_j = X w_j + noise e_j, its negative is the paper's Eq. Final:
 
         log g_omega(theta)_j = log p(y_j | w_omega) - log p(y_j | w_j),    f_nu(y) = log y_nu,    nu uniform in 1..n
 
@@ -97,7 +97,7 @@ class LinearDesign(eqx.Module):
     def best_gain(self) -> Float[Array, ""]:
         """The gain of the best R unit rows: X'X shares its trace R among the R largest eigenvalues s_i of L L'.
 
-        Water filling, m_i = max(0, level - noise^2 / s_i) with sum m_i = R; any such X'X has a square root with unit rows.
+        Water filling: m_i = max(0, level - noise^2 / s_i) with sum m_i = R. Any such X'X has a root X with unit rows.
         """
         rows = self.error_J.shape[1]
         price = jnp.sort(self.noise**2 / self._variances())[:rows]

@@ -12,10 +12,12 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from civi.compositional.methods import Method, Tracking
-from civi.compositional.problem import Count, Problem, Theta, count
+from civi.compositional.methods import Method
+from civi.compositional.problem import Draws, Problem, Theta
 from civi.estimate import Sketch
 from civi.update import Samples
+
+KINDS = ("outer", "inner", "auxiliary")
 
 
 class State(NamedTuple):
@@ -36,17 +38,25 @@ class Info(NamedTuple):
     skipped: Bool[Array, "*steps"]
 
 
-class Sizes(NamedTuple):
-    """K1, K2 and K3 of a step."""
+class Batches(NamedTuple):
+    """K1 samples of f, K2 of grad g and K3 of g, and a key for the sketch."""
 
-    outer: Count
-    inner: Count
-    auxiliary: Count
+    outer: Draws
+    inner: Draws
+    auxiliary: Draws
+    sketch_key: PRNGKeyArray
 
 
-def sizes(samples: Samples, t: Float[Array, ""], steps: int) -> Sizes:
-    """The batches of step t."""
-    return Sizes(*(count(samples, kind, t, steps) for kind in Sizes._fields))
+def batches(samples: Samples, t: Float[Array, ""], steps: int, key: PRNGKeyArray) -> Batches:
+    """The samples of step t of `steps`, from one split of its key."""
+    outer, inner, auxiliary = (samples.most(kind, steps) for kind in KINDS)
+    keys = jax.random.split(key, outer + inner + auxiliary + 1)
+    return Batches(
+        Draws(keys[:outer], samples.at("outer", t, steps)),
+        Draws(keys[outer : outer + inner], samples.at("inner", t, steps)),
+        Draws(keys[outer + inner : -1], samples.at("auxiliary", t, steps)),
+        keys[-1],
+    )
 
 
 def init(problem: Problem, method: Method, theta: Theta, steps: int, key: PRNGKeyArray) -> State:
@@ -54,9 +64,10 @@ def init(problem: Problem, method: Method, theta: Theta, steps: int, key: PRNGKe
     step's few samples can be so small that its gradient fills v for the rest of the run.
     """
     parts = method.parts(steps)
-    largest = sizes(method.samples, jnp.asarray(float(steps)), steps).auxiliary
     if parts.tracking:
-        y_J, calls = problem.inner_mean(theta, largest, key), largest.kept
+        largest = method.samples.most("auxiliary", steps)
+        draws = Draws(jax.random.split(key, largest), jnp.asarray(largest))
+        y_J, calls = problem.inner_mean(theta, draws), draws.kept
     else:
         y_J, calls = jnp.zeros_like(jax.eval_shape(problem.inner, theta, key)), jnp.asarray(0)
     return State(theta, parts.update.init(theta), y_J, calls)
@@ -66,21 +77,21 @@ def step(
     problem: Problem, method: Method, state: State, t: Int[Array, ""], steps: int, key: PRNGKeyArray
 ) -> tuple[State, Info]:
     """Step t of `steps`, undone where it is not finite; then y starts again from the fresh inner mean."""
-    gradient_key, auxiliary_key = jax.random.split(key)
     time = jnp.asarray(t, float)
-    parts, size = method.parts(steps), sizes(method.samples, time, steps)
+    parts, batch = method.parts(steps), batches(method.samples, time, steps, key)
 
     y_J = state.y_J if parts.tracking else None
-    gradient, objective, inner_J = estimate(problem, state.theta, y_J, size, parts.sketch, gradient_key)
+    gradient, objective, inner_J = estimate(problem, state.theta, y_J, batch, parts.sketch)
     change, optimiser = parts.update.update(gradient, state.optimiser, state.theta)
     theta = optax.apply_updates(state.theta, change)
-    calls = state.calls + size.outer.kept + size.inner.kept
-    next_y_J = state.y_J
+    next_y_J, calls = state.y_J, state.calls + batch.outer.kept + batch.inner.kept
     if parts.tracking:
-        next_y_J = _auxiliary(problem, parts.tracking, state, theta, time, size.auxiliary, auxiliary_key)
-        calls += size.auxiliary.kept
+        beta = parts.tracking.beta(time)
+        query = parts.tracking.query(state.theta, theta, beta)
+        next_y_J = problem.smooth(state.y_J, problem.inner_mean(query, batch.auxiliary), beta)
+        calls += batch.auxiliary.kept
 
-    norm = optax.global_norm(gradient)
+    norm = optax.tree.norm(gradient)
     new = State(theta, optimiser, next_y_J, calls)
     good = _finite((new, objective, norm))
     undone = State(state.theta, state.optimiser, jnp.where(_finite(inner_J), inner_J, state.y_J), calls)
@@ -89,32 +100,17 @@ def step(
 
 
 def estimate(
-    problem: Problem, theta: Theta, y_J: Array | None, size: Sizes, sketch: Sketch, key: PRNGKeyArray
+    problem: Problem, theta: Theta, y_J: Array | None, batch: Batches, sketch: Sketch
 ) -> tuple[Theta, Float[Array, ""], Float[Array, " J"]]:
     """The gradient grad g(theta)' grad f(y), the mean of f at y, and the inner mean; y = None: at the inner mean."""
-    outer_key, inner_key, sketch_key = jax.random.split(key, 3)
-    inner_J, pull_back = jax.vjp(lambda at: problem.inner_mean(at, size.inner, inner_key), theta)
+    inner_J, pull_back = jax.vjp(lambda at: problem.inner_mean(at, batch.inner), theta)
     y_J = inner_J if y_J is None else y_J
-    objective, slope_J = jax.value_and_grad(problem.outer_mean)(y_J, size.outer, outer_key)
-    picked = sketch.pick((slope_J != 0).astype(slope_J.dtype), sketch_key)
-    sketched_J = jnp.zeros_like(slope_J).at[picked.index_S].set(picked.share_S * slope_J[picked.index_S])
+    objective, slope_J = jax.value_and_grad(problem.outer_mean)(y_J, batch.outer)
+    picked = sketch.pick((slope_J != 0).astype(slope_J.dtype), batch.sketch_key)
+    slope_S = slope_J[picked.index_S]
+    sketched_J = jnp.zeros_like(slope_J).at[picked.index_S].set(jnp.where(slope_S != 0, picked.share_S * slope_S, 0))
     (gradient,) = pull_back(problem.weigh(sketched_J, inner_J, y_J))
     return gradient, objective, inner_J
-
-
-def _auxiliary(
-    problem: Problem,
-    tracking: Tracking,
-    state: State,
-    theta: Theta,
-    time: Float[Array, ""],
-    size: Count,
-    key: PRNGKeyArray,
-) -> Float[Array, " J"]:
-    """y_{t+1} from the inner mean at the query point."""
-    beta = tracking.beta(time)
-    query = tracking.query(state.theta, theta, beta)
-    return problem.smooth(state.y_J, problem.inner_mean(query, size, key), beta)
 
 
 def _finite(tree: object) -> Bool[Array, ""]:

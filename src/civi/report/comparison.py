@@ -89,7 +89,7 @@ def draw_curves(best_first: Sequence[Outcome], task: Task, path: Path) -> Path:
     return path
 
 
-def _draw_one(axes: Axes, x: Sequence[float], values: Sequence[Sequence[float]], look: dict[str, Any]) -> None:
+def _draw_one(axes: Axes, x: Sequence[float | int], values: Sequence[Sequence[float]], look: dict[str, Any]) -> None:
     table = np.array(values)
     table = np.where(np.isfinite(table), table, np.nan)
     shown = ~np.isnan(table).all(axis=1)

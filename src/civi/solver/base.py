@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -24,8 +24,11 @@ class Model(eqx.Module):
 
 def split(model: Model) -> tuple[Model, Model]:
     """(theta, everything else): the family's arrays are trained, the target's are data."""
-    wanted = Model(jax.tree.map(eqx.is_inexact_array, model.family), jax.tree.map(lambda _: False, model.target))
-    return eqx.partition(model, wanted)
+
+    def is_trained(path: tuple[Any, ...], leaf: Any) -> bool:
+        return path[0].name == "family" and eqx.is_inexact_array(leaf)
+
+    return eqx.partition(model, jax.tree_util.tree_map_with_path(is_trained, model))
 
 
 def groups(params: Model) -> Model:
@@ -48,6 +51,7 @@ class Info(NamedTuple):
     acceptance: Float[Array, ""]
 
 
+@runtime_checkable
 class Solver(Protocol):
     """A method: its settings, and one step. The training loop owns everything else."""
 

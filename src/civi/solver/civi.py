@@ -117,7 +117,7 @@ class Civi:
         tracker = self.tracker.refresh(seen.tracker, Auxiliary(state.params, params, new_J, oracle))
 
         weight_mean, weight_sd = _mean_and_sd(seen.weight_S, picked.share_S)
-        info = Info(seen.neg_elbo, weight_mean, weight_sd, optax.global_norm(gradient), acceptance=jnp.ones(()))
+        info = Info(seen.neg_elbo, weight_mean, weight_sd, optax.tree.norm(gradient), acceptance=jnp.ones(()))
         return CiviState(params, optimiser, next_pool, state.pool_key, tracker), info
 
     def _oracle(

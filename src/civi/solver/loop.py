@@ -15,7 +15,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Int, Key, PRNGKeyArray
 
 from civi.solver.base import Info, Model, Solver, split
 from civi.target import check_shape, check_values
@@ -79,7 +79,7 @@ class Trained:
 Watcher = Callable[[RunState, dict[str, np.ndarray]], None]
 
 
-def start(solver: Solver, model: Model, key: PRNGKeyArray) -> RunState:
+def start(solver: Solver, model: Model, key: Key[Array, "*runs"]) -> RunState:
     """The state before the first step; refuses a target that cannot be evaluated at the first draws.
 
     With an array of keys and a family for each (leaves stacked), the states of as many independent runs.
@@ -104,7 +104,7 @@ def _start(solver: Solver, params: Model, fixed: Model, key: PRNGKeyArray) -> tu
 def train(
     solver: Solver,
     model: Model,
-    key: PRNGKeyArray,
+    key: Key[Array, "*runs"],
     *,
     resume: tuple[RunState, dict[str, np.ndarray]] | None = None,
     watch: Watcher | None = None,
@@ -142,7 +142,7 @@ def train(
 
 def halted(state: RunState) -> np.ndarray:
     """Whether a run (or each of many) has seen PATIENCE steps in a row that were not finite."""
-    return np.asarray(state.skipped_in_a_row) >= PATIENCE
+    return np.asarray(state.skipped_in_a_row >= PATIENCE)
 
 
 def _block(solver: Solver, fixed: Model, state: RunState, count: Int[Array, ""]) -> tuple[RunState, Record]:

@@ -86,7 +86,7 @@ class Uivi:
 
         log_g_J = mix_own(ratios.fresh_J, ratios.own_J, jnp.asarray(1 / (self.samples.inner + 1)))
         one, none = jnp.ones(()), jnp.zeros(())
-        info = Info(log_g_J.mean(), one, none, optax.global_norm(gradient), draws.acceptance)
+        info = Info(log_g_J.mean(), one, none, optax.tree.norm(gradient), draws.acceptance)
         return UiviState(optax.apply_updates(state.params, change), optimiser, log_step_size), info
 
     def _look(self, model: Model, outer: Outer, key: PRNGKeyArray) -> LogRatios:

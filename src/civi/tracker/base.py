@@ -9,7 +9,7 @@ A tracker keeps the plain inner mean. The own term of the safe bound is mixed in
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from jaxtyping import Array, Bool, Float, Int
 
@@ -42,6 +42,7 @@ class Auxiliary(NamedTuple):
     oracle: Callable[[Params], LogRatios]
 
 
+@runtime_checkable
 class Tracker(Protocol):
     """One of none, smoothed, extrapolated, ring, bank."""
 

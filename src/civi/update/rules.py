@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import jax.numpy as jnp
 import optax
@@ -17,6 +17,7 @@ from civi.update.proximal import proximal
 GROUPS = ("mixing", "scale", "decoder")
 
 
+@runtime_checkable
 class Update(Protocol):
     """Makes the transformation for a run of `steps` steps; `labels` names each parameter's group."""
 

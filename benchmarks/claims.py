@@ -1,0 +1,199 @@
+"""Two theoretical claims of the CI-VI paper, measured: the error of the gradient estimate and the oracle complexity.
+
+python benchmarks/claims.py --out docs/figures          prints the tables, writes the figures (--quick: a small run)
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+from claims_measure import Arm, Error, Measured, Size, arms, measure
+from matplotlib import pyplot as plt
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from civi.solver.civi import Civi
+from civi.tracker import NoTracker
+
+Results = dict[str, Measured]
+Statistic = Callable[[np.ndarray], np.ndarray]
+DELTAS = np.geomspace(0.5, 0.005, 9)
+COLOURS = ("tab:blue", "tab:cyan", "tab:red", "tab:orange", "tab:green", "tab:gray")
+MARKERS = "osv^Dx"
+
+
+def slope(x: np.ndarray, y: np.ndarray) -> float:
+    """Slope of log y against log x, where y is positive and finite (at least four points)."""
+    good = np.isfinite(y) & (y > 0)
+    return float(np.polyfit(np.log(x[good]), np.log(y[good]), 1)[0]) if good.sum() >= 4 else np.nan
+
+
+def bootstrap(statistic: Statistic, values_S: np.ndarray, draws: int = 300) -> tuple[float, float]:
+    """The statistic of the mean over seeds, and its standard error from resampled seeds."""
+    seeds = np.random.default_rng(0).integers(len(values_S), size=(draws, len(values_S)))
+    again = [statistic(values_S[index].mean(axis=0)) for index in seeds]
+    return float(statistic(values_S.mean(axis=0))), float(np.nanstd(again, ddof=1))
+
+
+def plus_minus(pair: tuple[float, float]) -> str:
+    """Value and standard error."""
+    return "-" if np.isnan(pair[0]) else f"{pair[0]:.2f} ± {pair[1]:.2f}"
+
+
+def diverged(measured: Measured) -> np.ndarray:
+    """Which seeds end with a larger gradient than they began with."""
+    return ~(measured.norm_ST[:, -1] < measured.norm_ST[:, 0])
+
+
+def estimators(results: Results) -> dict[str, Error]:
+    """Rows of the first table: the run's own estimate, and where it tracks also the untracked one at its states."""
+    rows = {}
+    for name, measured in results.items():
+        rows[name] = measured.own
+        if name.startswith("civi"):
+            rows[f"  untracked at the states of: {name}"] = measured.untracked
+    return rows
+
+
+def bias_table(results: Results, times: np.ndarray) -> Table:
+    """Mean squared error and squared bias given the state: slopes over t and values at the last step."""
+    table = Table(title="Error of the gradient estimate (paper: slope -0.80)", title_justify="left")
+    for column in ("estimate", "MSE slope", "bias² slope", f"MSE, t={times[0]}", f"MSE, t={times[-1]}"):
+        table.add_column(column)
+    table.add_column(f"bias², t={times[-1]}")
+    table.add_column("systematic share of bias²")
+    for name, error in estimators(results).items():
+        fits = [plus_minus(bootstrap(lambda y: slope(times, y), e)) for e in (error.squared, error.bias_squared)]
+        mse, bias = error.squared.mean(axis=0), error.bias_squared.mean(axis=0)
+        values = [f"{value:.2e}" for value in (mse[0], mse[-1], bias[-1])]
+        table.add_row(name, *fits, *values, f"{systematic_share(error):.2f}")
+    return table
+
+
+def systematic_share(error: Error) -> float:
+    """|E bias|^2 / E|bias|^2 over seeds, both summed over the measured steps: the part that does not average out."""
+    noise = error.bias.var(axis=0, ddof=1).sum(axis=-1) / len(error.bias)
+    return float(np.sum((error.bias.mean(axis=0) ** 2).sum(axis=-1) - noise) / error.bias_squared.mean(axis=0).sum())
+
+
+def oracle_calls(solver: Civi) -> np.ndarray:
+    """Calls up to step t: K1 of Oracle_f, K2 of Oracle_g at theta_t, and where there is a tracker K3 at z_{t+1}."""
+    t = np.arange(1, solver.steps + 1.0)
+    kinds = ("outer", "inner") if isinstance(solver.tracker, NoTracker) else ("outer", "inner", "auxiliary")
+    return np.cumsum(sum(np.asarray(solver.samples.at(kind, t, solver.steps)) for kind in kinds))
+
+
+def uniform_iterate(norm_T: np.ndarray) -> np.ndarray:
+    """E|grad L|^2 of an iterate drawn uniformly from theta_1 .. theta_T: the theorem's output."""
+    return np.cumsum(norm_T) / np.arange(1, len(norm_T) + 1)
+
+
+CRITERIA: dict[str, Statistic] = {"uniform iterate": uniform_iterate, "first iterate": lambda norm_T: norm_T}
+
+
+def calls_until(norm_T: np.ndarray, calls_T: np.ndarray, criterion: str) -> np.ndarray:
+    """Oracle calls until the criterion is at most delta, for each delta; nan: not within the run."""
+    reached = CRITERIA[criterion](norm_T)[None, :] <= DELTAS[:, None]
+    return np.where(reached.any(axis=1), calls_T[reached.argmax(axis=1)], np.nan)
+
+
+def exponent(norm_T: np.ndarray, calls_T: np.ndarray, criterion: str) -> float:
+    """Slope of log calls against log delta."""
+    return slope(DELTAS, calls_until(norm_T, calls_T, criterion))
+
+
+def complexity_table(results: Results, solvers: dict[str, Arm], criterion: str) -> Table:
+    """Calls for each delta, the exponent, and the rate of the criterion in t over the last nine tenths of log t."""
+    title = f"Oracle calls until E|grad L|² <= delta, {criterion} (paper: exponent -2.25, rate -0.80)"
+    table = Table(title=title, title_justify="left")
+    for column in ("solver", *(f"{delta:.2g}" for delta in DELTAS), "exponent", "rate in t"):
+        table.add_column(column)
+    for name, measured in results.items():
+        calls_T = oracle_calls(solvers[name].solver)
+        calls = calls_until(measured.norm_ST.mean(axis=0), calls_T, criterion)
+        t = np.arange(1, len(calls_T) + 1)[8:]
+        fit = plus_minus(bootstrap(lambda norm, c=calls_T: exponent(norm, c, criterion), measured.norm_ST))
+        rate = plus_minus(
+            bootstrap(lambda norm, t=t: log_spaced_slope(t, CRITERIA[criterion](norm)[8:]), measured.norm_ST)
+        )
+        table.add_row(name, *("-" if np.isnan(c) else f"{c:.1e}" for c in calls), fit, rate)
+    return table
+
+
+def log_spaced_slope(t: np.ndarray, values: np.ndarray) -> float:
+    """Slope over log-spaced steps, so that every decade counts the same."""
+    index = np.unique(np.geomspace(1, len(t), 60).astype(int)) - 1
+    return slope(t[index], values[index])
+
+
+def draw(axis: plt.Axes, x: np.ndarray, y: np.ndarray, label: str, style: int) -> None:
+    """Points and their fitted line."""
+    axis.loglog(x, np.where(y > 0, y, np.nan), MARKERS[style], color=COLOURS[style], ms=5, label=label)
+    good = np.isfinite(y) & (y > 0)
+    if good.sum() >= 4:
+        fitted = np.polyfit(np.log(x[good]), np.log(y[good]), 1)
+        axis.loglog(x[good], np.exp(np.polyval(fitted, np.log(x[good]))), color=COLOURS[style], lw=1.2)
+
+
+def bias_figure(results: Results, times: np.ndarray, path: Path) -> None:
+    """Mean squared error and squared bias against t, of the runs that did not diverge."""
+    stable = {name: measured for name, measured in results.items() if not diverged(measured).any()}
+    figure, axes = plt.subplots(1, 2, figsize=(11, 5.4), layout="constrained", sharey=True)
+    panels = {"squared": "mean squared error", "bias_squared": "squared bias given the state"}
+    for axis, (field, title) in zip(axes, panels.items(), strict=True):
+        for style, (name, error) in enumerate(estimators(stable).items()):
+            draw(axis, times, getattr(error, field).mean(axis=0), name.strip(), style)
+        level = 2 * np.max([getattr(error, field).mean(axis=0)[0] for error in estimators(stable).values()])
+        axis.loglog(times, level * (times / times[0]) ** -0.8, "k--", lw=1, label="slope -4/5 (paper)")
+        axis.set(title=title, xlabel="step t")
+    axes[0].set_ylabel("error of the gradient estimate")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=9)
+    figure.savefig(path, dpi=130)
+
+
+def complexity_figure(results: Results, solvers: dict[str, Arm], path: Path) -> None:
+    """Oracle calls against delta, for both criteria."""
+    figure, axes = plt.subplots(1, 2, figsize=(11, 5.0), layout="constrained", sharey=True)
+    for axis, criterion in zip(axes, CRITERIA, strict=True):
+        for style, (name, measured) in enumerate(results.items()):
+            calls = calls_until(measured.norm_ST.mean(axis=0), oracle_calls(solvers[name].solver), criterion)
+            draw(axis, DELTAS, calls, name, style)
+        lowest = calls_until(
+            next(iter(results.values())).norm_ST.mean(axis=0), oracle_calls(solvers[THEOREM]), criterion
+        )
+        axis.loglog(DELTAS, lowest[0] * (DELTAS / DELTAS[0]) ** -2.25, "k--", lw=1, label="slope -9/4 (paper)")
+        axis.set(title=criterion, xlabel="delta")
+        axis.invert_xaxis()
+    axes[0].set_ylabel("oracle calls until E|grad L|² <= delta")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=9)
+    figure.savefig(path, dpi=130)
+
+
+def main() -> None:
+    """Run every arm, print the tables, write the figures."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, default=Path("docs/figures"), help="folder of the figures")
+    parser.add_argument("--quick", action="store_true", help="fewer steps and seeds")
+    options = parser.parse_args()
+    size = Size(steps=200, seeds=4) if options.quick else Size()
+    mpl.use("Agg")
+    console = Console(width=150)
+    solvers = arms(size)
+    results = {name: measure(solver, size) for name, solver in track(solvers.items(), "solvers", console=console)}
+    console.print(bias_table(results, size.times))
+    for name, measured in results.items():
+        console.print(f"{name}: {diverged(measured).sum()} of {size.seeds} seeds diverge")
+    for criterion in CRITERIA:
+        console.print(complexity_table(results, solvers, criterion))
+    options.out.mkdir(parents=True, exist_ok=True)
+    bias_figure(results, size.times, options.out / "claims-bias.png")
+    complexity_figure(results, solvers, options.out / "claims-complexity.png")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,190 @@
+"""Runs for claims.py where everything is exact: z = A eps + b + S u is Gaussian, and so is the target.
+
+A run keeps one pool of outer samples, as the theorem does. Its gradient estimates are compared with the exact gradient
+of the loss on this pool, at states stored along the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+from jax.scipy.stats import multivariate_normal
+
+from civi.family import DiagonalGaussian, GaussianNoise, MixingNetwork, Outer, SemiImplicit
+from civi.solver.base import Model, groups, split
+from civi.solver.civi import Civi, CiviState
+from civi.tracker import Extrapolated, NoTracker, Pool, Smoothed, Tracker
+from civi.tracker.smoothing import Average, SmoothingState
+from civi.update import CiviAdam, FirstOrder, Samples, Update
+
+POOL = 32
+GROWTH = 0.8
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much to run: steps T, seeds, fresh keys per measured state, the constant C of K_t = C t^(4/5)."""
+
+    steps: int = 800
+    seeds: int = 12
+    keys: int = 8
+    constant: int = 3
+
+    @property
+    def times(self) -> np.ndarray:
+        """Log-spaced steps at which the gradient estimate is measured."""
+        return np.unique(np.geomspace(8, self.steps, 10).round().astype(int))
+
+    @property
+    def level(self) -> int:
+        """The constant K with as many samples over the run as the growing one."""
+        return round(self.constant * float(np.mean(np.arange(1, self.steps + 1.0) ** GROWTH)))
+
+
+class Error(NamedTuple):
+    """Of a gradient estimate given the state: mean squared error, squared bias, and the bias itself."""
+
+    squared: jax.Array
+    bias_squared: jax.Array
+    bias: jax.Array
+
+
+class Measured(NamedTuple):
+    """Per seed: |grad L|^2 at every step; the error of the run's own estimate and of the untracked one at its states."""
+
+    norm_ST: np.ndarray
+    own: Error
+    untracked: Error
+
+
+class GaussianTarget(eqx.Module):
+    """N(mean, covariance)."""
+
+    mean: jax.Array
+    covariance: jax.Array
+
+    @property
+    def dim(self) -> int:
+        """Dimension of z."""
+        return self.mean.size
+
+    def log_prob(self, z: jax.Array) -> jax.Array:
+        """log p(z)."""
+        return multivariate_normal.logpdf(z, self.mean, self.covariance)
+
+
+class Arm(NamedTuple):
+    """A solver, and whether the scale S of the conditional is trained or stays."""
+
+    solver: Civi
+    trained_scale: bool = False
+
+
+def start(trained_scale: bool) -> Model:
+    """theta_1 and the target. A NumPy array is no parameter: the solver leaves it as it is."""
+    log_scale = np.log(np.array([0.7, 0.6], np.float32))
+    weight = jnp.array([[0.6, -0.3], [0.2, 0.5]])
+    mixing = MixingNetwork((weight,), (jnp.array([0.5, -0.3]),), "relu")
+    family = SemiImplicit(
+        GaussianNoise(2), mixing, DiagonalGaussian(jnp.asarray(log_scale) if trained_scale else log_scale)
+    )
+    return Model(family, GaussianTarget(jnp.array([-0.2, 0.6]), jnp.array([[1.5, 0.4], [0.4, 0.9]])))
+
+
+def pool_log_ratios(params: Model, fixed: Model, outer: Outer) -> jax.Array:
+    """log q(z_j) - log p(z_j) of the pool, with the exact q = N(b, A A' + S S'). Their mean is the theorem's L."""
+    model = eqx.combine(params, fixed)
+    (weight,), (bias,) = model.family.mixing.weights, model.family.mixing.biases
+    covariance = weight.T @ weight + jnp.diag(jnp.exp(2 * model.family.conditional.log_scale))
+    z_J, _ = model.family.push(outer)
+    return multivariate_normal.logpdf(z_J, bias, covariance) - jax.vmap(model.target.log_prob)(z_J)
+
+
+def arms(size: Size) -> dict[str, Arm]:
+    """CI-VI and nested Monte Carlo, growing and constant K; SCGD; and the first two again with a trained scale."""
+    pool = Pool(size=POOL, chunk=POOL, switch_every=size.steps + 1, draw="uniform")
+    grown = Samples(size.constant, size.constant, growth=GROWTH)
+    level = Samples(size.level, size.level)
+    theorem = CiviAdam(c_alpha=0.01, c_gamma=0.9, mu=0.9)
+    constant = FirstOrder("sgd", learning_rate=0.05, decay="constant", clip=10.0)
+    published = FirstOrder("sgd", learning_rate=0.5, decay="power", power=3 / 4, clip=10.0)
+
+    def arm(samples: Samples, tracker: Tracker, update: Update = theorem) -> Civi:
+        return Civi(size.steps, samples, pool, "plain", tracker, weigh="ratio", update=update)
+
+    return {
+        "civi, theorem schedule": Arm(arm(grown, Extrapolated(0.5))),
+        "civi, constant K": Arm(arm(level, Extrapolated(0.5))),
+        "nmc, growing K": Arm(arm(grown, NoTracker())),
+        "nmc, constant K": Arm(arm(level, NoTracker(), constant)),
+        "scgd, constant K": Arm(arm(level, Smoothed(1.0, 1 / 2), published)),
+        "civi, theorem schedule, S trained": Arm(arm(grown, Extrapolated(0.5)), trained_scale=True),
+        "nmc, growing K, S trained": Arm(arm(grown, NoTracker()), trained_scale=True),
+    }
+
+
+def measure(arm: Arm, size: Size) -> Measured:
+    """All seeds of one arm."""
+    per_seed = partial(measure_seed, *arm, size.times, size.keys)
+    keys = jax.random.split(jax.random.key(0), size.seeds)
+    return jax.tree.map(np.asarray, jax.jit(jax.vmap(per_seed))(keys))
+
+
+def measure_seed(solver: Civi, trained_scale: bool, times: np.ndarray, fresh: int, key: jax.Array) -> Measured:
+    """One run; then its gradient estimate and the untracked one at the stored states of `times`, with fresh keys."""
+    init_key, run_key, probe_key = jax.random.split(key, 3)
+    model = start(trained_scale)
+    _, fixed = split(model)
+    first = solver.init(model, init_key)
+    exact = jax.grad(lambda params: pool_log_ratios(params, fixed, first.pool.outer).mean())
+
+    def step(state: CiviState, t: jax.Array) -> tuple[CiviState, tuple]:
+        after, _ = solver.step(fixed, state, t, jax.random.fold_in(run_key, t))
+        return after, (state.params, state.tracker, jnp.sum(ravel_pytree(exact(state.params))[0] ** 2))
+
+    _, (params_T, tracker_T, norm_T) = jax.lax.scan(step, first, jnp.arange(1, solver.steps + 1))
+
+    def errors(t: jax.Array) -> tuple[Error, Error]:
+        params, tracker = jax.tree.map(lambda values_T: values_T[t - 1], (params_T, tracker_T))
+        log_g_J = pool_log_ratios(params, fixed, first.pool.outer)
+        perfect = SmoothingState(Average(log_g_J, jnp.ones(POOL)), jnp.asarray(1))
+        state = first._replace(params=params)
+        keys = jax.random.split(jax.random.fold_in(probe_key, t), fresh)
+        probes = (solver.tracker, tracker), (NoTracker(), ()), (Extrapolated(), perfect)
+        own_NP, untracked_NP, unbiased_NP = (
+            jax.lax.map(gradient_estimate(replace(solver, tracker=by), fixed, state._replace(tracker=values), t), keys)
+            for by, values in probes
+        )
+        gradient_P = ravel_pytree(exact(params))[0]
+        return error(own_NP, unbiased_NP, gradient_P), error(untracked_NP, unbiased_NP, gradient_P)
+
+    return Measured(norm_T, *jax.lax.map(errors, jnp.asarray(times)))
+
+
+def error(estimate_NP: jax.Array, unbiased_NP: jax.Array, exact_P: jax.Array) -> Error:
+    """Errors given the state. The estimate with the exact denominators is unbiased: with the same keys, a control."""
+    apart_NP = estimate_NP - unbiased_NP
+    bias_P = apart_NP.mean(axis=0)
+    excess = apart_NP.var(axis=0, ddof=1).sum() / len(apart_NP)
+    return Error(jnp.mean(jnp.sum((estimate_NP - exact_P) ** 2, axis=1)), jnp.sum(bias_P**2) - excess, bias_P)
+
+
+def gradient_estimate(solver: Civi, fixed: Model, state: CiviState, t: jax.Array) -> Callable[[jax.Array], jax.Array]:
+    """key -> the gradient that Civi.step uses at this state: theta_t - theta_{t+1} of an SGD step of rate 1."""
+    plain = FirstOrder("sgd", learning_rate=1.0, decay="constant")
+    probe = replace(solver, update=plain)
+    state = state._replace(optimiser=plain.transformation(groups(state.params), solver.steps).init(state.params))
+
+    def estimate(key: jax.Array) -> jax.Array:
+        after, _ = probe.step(fixed, state, t, key)
+        return ravel_pytree(state.params)[0] - ravel_pytree(after.params)[0]
+
+    return estimate

@@ -1,0 +1,29 @@
+"""`python -m civi.compositional [--seeds 16] [--out docs/figures]`: every method on the problems with known answers."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from civi.compositional.comparison import arenas, draw, run, table
+
+
+def main() -> None:
+    """Print the tables; with --out also draw the figure into that folder."""
+    parser = argparse.ArgumentParser(prog="python -m civi.compositional", description="Compare the methods.")
+    parser.add_argument("--seeds", type=int, default=16, help="runs of every method (default 16)")
+    parser.add_argument("--out", type=Path, help="folder for compositional-methods.png")
+    options = parser.parse_args()
+    if options.seeds < 2:
+        parser.error("--seeds must be at least 2, for a spread")
+    results = {}
+    for name, (arena, entries) in arenas().items():
+        results[name] = (arena, [(entry, run(arena, entry, options.seeds)) for entry in entries])
+        print(f"\n{name}, {options.seeds} seeds\n\n{table(*results[name])}", flush=True)
+    if options.out:
+        options.out.mkdir(parents=True, exist_ok=True)
+        print(f"\nwrote {draw(results, options.out / 'compositional-methods.png')}")
+
+
+if __name__ == "__main__":
+    main()

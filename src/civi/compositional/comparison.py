@@ -1,0 +1,114 @@
+"""Every method on both problems with known answers: a table and a figure at an equal number of oracle calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import matplotlib
+import numpy as np
+from jaxtyping import Array
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from civi.compositional.loop import Result, minimise
+from civi.compositional.methods import AscPg, Cadam, Civi, Method, Nmc, Scgd
+from civi.compositional.problem import Problem
+from civi.compositional.problems import linear_design, portfolio
+from civi.estimate import Sketch
+from civi.update import Samples
+
+matplotlib.use("Agg")
+
+
+class Entry(NamedTuple):
+    """A line of the table: about 96,000 oracle calls."""
+
+    name: str
+    method: Method
+    steps: int
+
+
+class Arena(NamedTuple):
+    """A problem, where to start, and how far a theta is from the answer."""
+
+    name: str
+    problem: Problem
+    theta_1: Array
+    gap: Callable[[Any], Array]
+
+
+def entries(sketch: Sketch) -> list[Entry]:
+    """All methods with their default constants; the growing batches of civi leave it fewer steps."""
+    growing = Samples(1, 1, growth=0.8)
+    return [
+        Entry("scgd", Scgd(), 2000),
+        Entry("asc-pg", AscPg(), 2000),
+        Entry("cadam", Cadam(), 2000),
+        Entry("civi", Civi(samples=growing), 440),
+        Entry(f"civi, sketch of {sketch.size}", Civi(samples=growing, sketch=sketch), 440),
+        Entry("nmc, K2 = 24", Nmc(samples=Samples(24, 24)), 2000),
+        Entry("nmc, K2 = 1", Nmc(samples=Samples(47, 1)), 2000),
+    ]
+
+
+def arenas() -> dict[str, tuple[Arena, list[Entry]]]:
+    """Both problems; the portfolio has n = 5 entries of y, the design n = 64."""
+    assets, design = portfolio(), linear_design(jax.random.key(5))
+    start = jnp.pi * 2 / 3 + jnp.array([-0.2, 0.2])
+    return {
+        "portfolio": (
+            Arena("portfolio", assets.problem, jnp.zeros_like(assets.mean), assets.error),
+            entries(Sketch("dense", 3)),
+        ),
+        "design": (Arena("design", design.problem, start, design.gap), entries(Sketch("sparse", 16))),
+    }
+
+
+def run(arena: Arena, entry: Entry, seeds: int) -> Result:
+    """All seeds of one line at once; `measured` is the gap after every step."""
+    keys = jax.random.split(jax.random.key(0), seeds)
+    return jax.vmap(lambda key: minimise(arena.problem, arena.theta_1, key, entry.method, entry.steps, arena.gap))(keys)
+
+
+def table(arena: Arena, lines: list[tuple[Entry, Result]]) -> str:
+    """Markdown: the gap of the last theta, mean over seeds and spread, and the gap of the mean theta where that says
+    something (not for angles).
+    """
+    rows = ["| method | steps | oracle calls | gap: mean (sd) over seeds | gap of the mean theta | steps undone |"]
+    rows.append("|---|---|---|---|---|---|")
+    for entry, result in lines:
+        last = np.asarray(result.measured)[:, -1]
+        centre = f"{float(arena.gap(result.theta.mean(axis=0))):.1%}" if arena.name == "portfolio" else "-"
+        calls, undone = int(result.history.oracle_calls[0, -1]), int(result.skipped.sum())
+        cells = [entry.name, entry.steps, f"{calls:,}", f"{last.mean():.2%} ({last.std(ddof=1):.2%})", centre, undone]
+        rows.append("| " + " | ".join(str(cell) for cell in cells) + " |")
+    return "\n".join(rows)
+
+
+def draw(results: dict[str, tuple[Arena, list[tuple[Entry, Result]]]], path: Path) -> Path:
+    """Gap against oracle calls: the median of the seeds, and the band of their middle 80%."""
+    figure = Figure(figsize=(11, 4.4), layout="constrained")
+    axes = figure.subplots(1, len(results))
+    for ax, (arena, lines) in zip(axes, results.values(), strict=True):
+        _panel(ax, lines)
+        ax.set_title(arena.name)
+    axes[0].set_ylabel("gap: |x - x*| / |x*|")
+    axes[1].set_ylabel("gap: share of the best information gain missed")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside right center", frameon=False)
+    figure.savefig(path, dpi=130)
+    return path
+
+
+def _panel(ax: Axes, lines: list[tuple[Entry, Result]]) -> None:
+    for index, (entry, result) in enumerate(lines):
+        calls = np.asarray(result.history.oracle_calls)[0]
+        shown = np.unique(np.geomspace(1, entry.steps, 150).astype(int)) - 1
+        low, middle, high = np.quantile(np.asarray(result.measured)[:, shown], [0.1, 0.5, 0.9], axis=0)
+        label = entry.name.split(" of ")[0]
+        ax.plot(calls[shown], middle, color=f"C{index}", linewidth=1.5, label=label)
+        ax.fill_between(calls[shown], low, high, color=f"C{index}", alpha=0.15, linewidth=0)
+    ax.set(xscale="log", yscale="log", xlabel="oracle calls (f and g)")

@@ -1,0 +1,163 @@
+"""Parts of a step with noise: growing batches, log space, the sketch, keys, pytrees, and what is not finite."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from civi.compositional import Cadam, Civi, Nmc, Problem, Scgd, minimise
+from civi.compositional.problem import Draws
+from civi.compositional.step import Batches, estimate
+from civi.estimate import Sketch
+from civi.update import Samples
+from montecarlo import agrees
+
+CENTRE = np.array([0.3, -0.2, 0.5, 0.1], np.float32)
+METHOD, STEPS = Cadam(samples=Samples(2, 3, 2)), 30
+
+
+def positive(theta, key):
+    """A positive inner function with multiplicative noise."""
+    return jnp.exp(theta) * (0.5 + jax.random.uniform(key, theta.shape))
+
+
+def outer(y, key):
+    return ((y - CENTRE * jax.random.uniform(key)) ** 2).sum() + y[0] * y[1]
+
+
+LINEAR = Problem(positive, outer)
+LOG = Problem(lambda theta, key: jnp.log(positive(theta, key)), lambda log_y, key: outer(jnp.exp(log_y), key), True)
+
+
+def run(problem=LINEAR, theta_1=np.zeros(4, np.float32), seed=3, method=METHOD, steps=STEPS):
+    return minimise(problem, theta_1, jax.random.key(seed), method, steps)
+
+
+def draws(key, most, kept) -> Draws:
+    return Draws(jax.random.split(key, most), jnp.asarray(kept))
+
+
+def batch(key, size=1) -> Batches:
+    """The same keys for all three batches."""
+    return Batches(draws(key, size, size), draws(key, size, size), draws(key, size, size), key)
+
+
+def test_a_mean_counts_only_the_first_samples():
+    seven = draws(jax.random.key(2), 7, 3)
+    each = np.asarray(jax.lax.map(lambda key: positive(CENTRE, key), seven.key_K))
+    np.testing.assert_allclose(LINEAR.inner_mean(CENTRE, seven), each[:3].mean(axis=0), rtol=1e-6)
+    np.testing.assert_allclose(np.exp(LOG.inner_mean(CENTRE, seven)), each[:3].mean(axis=0), rtol=1e-6)
+    values = np.asarray(jax.lax.map(lambda key: outer(CENTRE, key), seven.key_K))
+    np.testing.assert_allclose(LINEAR.outer_mean(jnp.asarray(CENTRE), seven), values[:3].mean(), rtol=1e-6)
+
+
+def test_log_space_gives_the_same_numbers():
+    np.testing.assert_allclose(run(LINEAR).theta, run(LOG).theta, rtol=1e-4)
+    np.testing.assert_allclose(run(LINEAR).history.objective, run(LOG).history.objective, rtol=1e-3)
+
+
+def test_log_space_survives_values_that_underflow():
+    """log E exp(-1000 + (theta - c)^2 + noise): the inner mean is 0 in float32, its logarithm is not."""
+    far = Problem(
+        lambda theta, key: -1000 + (theta - 0.7) ** 2 + 0.1 * jax.random.uniform(key, theta.shape),
+        lambda log_y, key: log_y.sum(),
+        log_scale=True,
+    )
+    result = run(far, np.zeros(1, np.float32), method=Scgd(samples=Samples(1, 4)), steps=300)
+    assert abs(result.theta[0] - 0.7) < 0.01
+    assert result.skipped == 0
+
+
+def test_the_gradient_is_that_of_the_product_of_means():
+    """grad g(theta)' grad f(y) from the Jacobian and the slope of every sample."""
+    y_J, key = np.array([0.5, 1.5, 1.0, 2.0], np.float32), jax.random.key(4)
+    five = draws(key, 5, 5).key_K
+    slopes = jax.lax.map(lambda one: jax.grad(outer)(y_J, one), five)
+    jacobians = jax.lax.map(lambda one: jax.jacobian(positive)(CENTRE, one), five)
+    expected = np.asarray(jacobians).mean(axis=0).T @ np.asarray(slopes).mean(axis=0)
+    gradient, _, _ = jax.jit(lambda key: estimate(LINEAR, CENTRE, jnp.asarray(y_J), batch(key, 5), Sketch()))(key)
+    np.testing.assert_allclose(gradient, expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("form", ["dense", "sparse"])
+def test_a_sketched_gradient_is_unbiased(form):
+    """y has 6 entries of which f sees 4, and 2 are kept: the mean over sketches is the full gradient."""
+    matrix = jnp.asarray(np.random.default_rng(0).normal(size=(6, 3)), float)
+    coefficient = np.array([1.0, -2.0, 0.0, 0.5, 0.0, 1.5])
+    problem = Problem(lambda theta, key: matrix @ theta, lambda y, key: coefficient @ y)
+
+    def gradient(key):
+        return estimate(problem, jnp.ones(3), jnp.zeros(6), batch(key), Sketch(form, 2))[0]
+
+    gradients = np.asarray(jax.jit(jax.vmap(gradient))(jax.random.split(jax.random.key(0), 4000)))
+    expected = np.asarray(matrix).T @ coefficient
+    assert agrees(gradients, expected)
+    assert not agrees(gradients, expected * 2 / 6)
+    terms = np.asarray(matrix) * coefficient[:, None]
+    kept = [i for i in range(6) if form == "dense" or coefficient[i]]
+    pairs = [len(kept) / 2 * (terms[i] + terms[j]) for i in kept for j in kept if i < j]
+    assert all(min(abs(one - pair).max() for pair in pairs) < 1e-4 for one in gradients[:50])
+
+
+def test_a_sketch_of_nothing_is_a_zero_gradient():
+    flat = Problem(lambda theta, key: theta, lambda y, key: 0 * y.sum())
+    gradient, _, _ = estimate(flat, jnp.ones(3), jnp.ones(3), batch(jax.random.key(0)), Sketch("sparse", 2))
+    np.testing.assert_array_equal(gradient, np.zeros(3))
+
+
+def test_oracle_calls_follow_the_theorem():
+    """K_t = ceil(C t^(4/5)) for f, grad g and g, and the largest of g for y_1; nmc has no auxiliary call."""
+    samples = Samples(2, 3, 1, growth=0.8)
+    sizes_T3 = np.array([[math.ceil(constant * t**0.8) for constant in (2, 3, 1)] for t in range(1, STEPS + 1)])
+    calls = run(method=Civi(samples=samples)).history.oracle_calls
+    np.testing.assert_array_equal(calls, np.cumsum(sizes_T3.sum(axis=1)) + math.ceil(STEPS**0.8))
+    calls = run(method=Nmc(samples=samples)).history.oracle_calls
+    np.testing.assert_array_equal(calls, np.cumsum(sizes_T3[:, :2].sum(axis=1)))
+
+
+def test_the_key_decides_the_numbers():
+    one, same, other = run(seed=0), run(seed=0), run(seed=1)
+    np.testing.assert_array_equal(one.theta, same.theta)
+    np.testing.assert_array_equal(one.history.objective, same.history.objective)
+    assert abs(one.theta - other.theta).min() > 0
+
+
+def test_civi_without_a_sketch_is_cadam():
+    plain, sketched = (
+        run(method=Civi(samples=METHOD.samples, sketch=sketch)) for sketch in (Sketch(), Sketch("dense", 2))
+    )
+    np.testing.assert_array_equal(plain.theta, run().theta)
+    assert abs(sketched.theta - plain.theta).max() > 1e-3
+
+
+def test_any_pytree_is_minimised_like_its_flat_vector():
+    def split(tree):
+        return jnp.append(tree["a"].ravel(), tree["b"][0])
+
+    nested = Problem(lambda tree, key: positive(split(tree), key), outer)
+    result = run(nested, {"a": np.zeros((1, 3), np.float32), "b": (np.zeros((), np.float32),)})
+    np.testing.assert_allclose(split(result.theta), run().theta, rtol=1e-5)
+    assert result.theta["a"].shape == (1, 3)
+
+
+def test_steps_that_are_not_finite_are_undone():
+    """An inner function that is NaN for one sample in ten: 1 - 0.9^2 of the steps see one, the others converge."""
+
+    def broken(theta, key):
+        return jnp.where(jax.random.bernoulli(key, 0.1), jnp.nan, 1.0) * theta
+
+    problem = Problem(broken, lambda y, key: 0.5 * ((y - CENTRE) ** 2).sum())
+    result = run(problem, method=Scgd(samples=Samples(1, 1)), steps=1000)
+    expected, sd = 1000 * (1 - 0.9**2), math.sqrt(1000 * 0.9**2 * (1 - 0.9**2))
+    assert abs(int(result.skipped) - expected) < 4.5 * sd
+    np.testing.assert_allclose(result.theta, CENTRE, atol=0.01)
+
+
+def test_where_every_step_fails_theta_1_is_kept():
+    problem = Problem(lambda theta, key: jnp.log(theta), lambda y, key: y.sum())
+    theta_1 = np.array([-1.0, -2.0], np.float32)
+    result = run(problem, theta_1)
+    np.testing.assert_array_equal(result.theta, theta_1)
+    assert result.skipped == STEPS

@@ -1,0 +1,36 @@
+"""A solver whose parameters at step t are all t, and which fails at chosen steps: for tests of the training loop."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from civi.solver import Info, Model
+from civi.solver.base import split
+
+
+class CountingState(NamedTuple):
+    params: Model
+    walk: jax.Array
+
+
+@dataclass(frozen=True)
+class CountingSolver:
+    """`bad` steps are not finite in `bad_part` (params, info or walk); walk is the sum of one draw per good step."""
+
+    steps: int
+    output: str = "last"
+    bad: tuple[int, ...] = ()
+    bad_part: str = "params"
+    bad_value: float = float("nan")
+
+    def init(self, model, key):
+        return CountingState(split(model)[0], jnp.zeros(()))
+
+    def step(self, fixed, state, t, key):
+        fails = jnp.isin(t, jnp.asarray(self.bad, int))
+        parts = {"params": t.astype(float), "info": jax.random.normal(key), "walk": state.walk + jax.random.normal(key)}
+        parts[self.bad_part] = jnp.where(fails, self.bad_value, parts[self.bad_part])
+        params = jax.tree.map(lambda leaf: jnp.full_like(leaf, parts["params"]), state.params)
+        return CountingState(params, parts["walk"]), Info(*[parts["info"]] * len(Info._fields))

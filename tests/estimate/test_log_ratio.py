@@ -1,0 +1,77 @@
+"""Inner means against brute force in numpy and against the exact density of the linear-Gaussian case."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.special import logsumexp
+
+from civi.estimate import log_density, log_mean_exp, log_ratios, mix_own
+from linear_gaussian import linear_family, log_q
+from montecarlo import LIMIT, agrees, z_scores
+
+Z_J = jnp.array([[0.5, -0.3], [2.0, 1.0], [-1.5, 0.5]])
+
+
+@pytest.fixture(scope="module", params=["diagonal", "cholesky"])
+def family(request):
+    return linear_family(request.param)
+
+
+@pytest.fixture(scope="module")
+def many_estimates(family):
+    """log_density of Z_J for many keys, from 20 inner samples in blocks that do not divide them."""
+    keys = jax.random.split(jax.random.key(0), 4000)
+    return jax.jit(jax.vmap(lambda key: log_density(family, Z_J, key, inner=20, block=7)))(keys)
+
+
+def test_log_density_is_an_unbiased_estimate_of_the_density(family, many_estimates):
+    ratio_to_truth = np.exp(np.asarray(many_estimates, np.float64) - log_q(family, Z_J))
+    assert agrees(ratio_to_truth, 1)
+    assert not agrees(ratio_to_truth, 21 / 20)
+
+
+def test_the_logarithm_of_the_estimate_is_below_the_log_density(family, many_estimates):
+    assert (z_scores(many_estimates, log_q(family, Z_J)) < -LIMIT).all()
+
+
+@pytest.mark.parametrize("kept", [1, 3, 5])
+def test_log_mean_exp_uses_only_the_first_columns(kept):
+    values = np.random.default_rng(0).normal(size=(4, 5)) * 30
+    got = log_mean_exp(jnp.asarray(values, jnp.float32), jnp.asarray(kept))
+    np.testing.assert_allclose(got, logsumexp(values[:, :kept], axis=1) - np.log(kept), rtol=1e-5, atol=1e-5)
+
+
+def test_log_ratios_divide_the_mean_of_the_kept_inner_samples_by_p():
+    family, kept = linear_family(), 4
+    outer, inner_eps = family.draw_outer(jax.random.key(2), 3), family.noise.sample(jax.random.key(3), 7)
+    ratios = log_ratios(family, lambda z: -z @ z, outer, inner_eps, jnp.asarray(kept))
+
+    scale = np.exp(np.asarray(family.conditional.log_scale, np.float64))
+    own, inner = (np.asarray(family.mix(eps), np.float64) for eps in (outer.eps, inner_eps))
+    z_J = own + scale * np.asarray(outer.u, np.float64)
+    pairs_JK = stats.norm(inner, scale).logpdf(z_J[:, None]).sum(-1)
+    log_p_J = -(z_J**2).sum(1)
+    expected = {
+        "z_J": z_J,
+        "mixed_K": inner,
+        "kept": kept,
+        "fresh_J": logsumexp(pairs_JK[:, :kept], axis=1) - np.log(kept) - log_p_J,
+        "own_J": stats.norm(own, scale).logpdf(z_J).sum(1) - log_p_J,
+        "log_p_J": log_p_J,
+    }
+    for name, value in expected.items():
+        np.testing.assert_allclose(getattr(ratios, name), value, rtol=1e-4, atol=1e-5, err_msg=name)
+
+
+def test_mix_own_is_the_weighted_mean_and_its_weight_has_no_gradient():
+    log_mean, own, weight = jnp.array([-3.0, 1.0]), jnp.array([0.5, -50.0]), jnp.array([0.1, 0.3])
+    expected = np.log(np.asarray(weight) * np.exp(np.asarray(own)) + (1 - np.asarray(weight)) * np.exp(log_mean))
+    np.testing.assert_allclose(mix_own(log_mean, own, weight), expected, rtol=1e-5)
+    np.testing.assert_array_equal(jax.grad(lambda w: mix_own(log_mean, own, w).sum())(weight), 0)
+
+
+def test_mix_own_without_weight_is_the_plain_mean():
+    log_mean, own = jnp.array([-3.0, 1.0]), jnp.array([0.5, 90.0])
+    np.testing.assert_array_equal(mix_own(log_mean, own, jnp.asarray(0.0)), log_mean)

@@ -1,0 +1,36 @@
+"""Steps of Civi with growing samples and with sketches, looked at from outside."""
+
+import jax
+import numpy as np
+import pytest
+
+from civi.estimate import Sketch
+from civi.solver import Civi, train
+from civi.tracker import Bank, NoTracker, Pool
+from civi.update import FirstOrder, Samples
+
+KEY = jax.random.key(0)
+SGD = FirstOrder("sgd", 1e-2, decay="constant")
+
+
+def test_growing_samples_are_used_as_they_grow(linear_model):
+    growing = Samples(outer=2, inner=3, growth=0.8)
+    solver = Civi(steps=4, samples=growing, pool=Pool(chunk=8, draw="uniform"), tracker=Bank(6), update=SGD)
+    tracker = train(solver, linear_model, KEY).state.solver.tracker
+    np.testing.assert_array_equal(tracker.kept_B, [*np.ceil(3 * np.arange(1, 5) ** 0.8), 0, 0])
+
+
+@pytest.mark.parametrize("form", ["sparse", "dense"])
+def test_no_step_is_lost_to_a_sketch_of_samples_that_were_not_drawn(form, linear_model):
+    solver = Civi(
+        steps=30,
+        samples=Samples(outer=3, inner=5),
+        pool=Pool(chunk=40, draw="uniform"),
+        sketch=Sketch(form, 2),
+        tracker=NoTracker(),
+        update=SGD,
+    )
+    trained = train(solver, linear_model, KEY)
+    assert trained.skipped == 0
+    np.testing.assert_allclose(trained.history["weight_mean"], 1, rtol=1e-5)
+    np.testing.assert_allclose(trained.history["weight_sd"], 0, atol=1e-5)
