@@ -11,7 +11,7 @@ from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
-from claims_measure import Arm, Error, Measured, Size, arms, measure
+from claims_measure import Error, Measured, Size, arms, measure
 from matplotlib import pyplot as plt
 from rich.console import Console
 from rich.progress import track
@@ -23,21 +23,32 @@ from civi.tracker import NoTracker
 Results = dict[str, Measured]
 Statistic = Callable[[np.ndarray], np.ndarray]
 DELTAS = np.geomspace(0.5, 0.005, 9)
-COLOURS = ("tab:blue", "tab:cyan", "tab:red", "tab:orange", "tab:green", "tab:gray")
-MARKERS = "osv^Dx"
+LOOKS = {
+    "civi, theorem schedule": ("o", "tab:blue"),
+    "  untracked at these states": ("s", "tab:cyan"),
+    "civi, constant K": ("^", "tab:purple"),
+    "nmc, growing K": ("v", "tab:red"),
+    "nmc, constant K": ("<", "tab:orange"),
+    "scgd, constant K": (">", "tab:green"),
+    "civi, theorem, S trained": ("x", "tab:gray"),
+    "nmc, growing K, S trained": ("+", "tab:pink"),
+}
 
 
 def slope(x: np.ndarray, y: np.ndarray) -> float:
-    """Slope of log y against log x, where y is positive and finite (at least four points)."""
-    good = np.isfinite(y) & (y > 0)
-    return float(np.polyfit(np.log(x[good]), np.log(y[good]), 1)[0]) if good.sum() >= 4 else np.nan
+    """Slope of log y against log x over at least four points; nan where an estimate is not above zero."""
+    x, y = x[~np.isnan(y)], y[~np.isnan(y)]
+    return float(np.polyfit(np.log(x), np.log(y), 1)[0]) if len(y) >= 4 and np.all(y > 0) else np.nan
 
 
 def bootstrap(statistic: Statistic, values_S: np.ndarray, draws: int = 300) -> tuple[float, float]:
     """The statistic of the mean over seeds, and its standard error from resampled seeds."""
+    value = float(statistic(values_S.mean(axis=0)))
+    if np.isnan(value):
+        return value, value
     seeds = np.random.default_rng(0).integers(len(values_S), size=(draws, len(values_S)))
     again = [statistic(values_S[index].mean(axis=0)) for index in seeds]
-    return float(statistic(values_S.mean(axis=0))), float(np.nanstd(again, ddof=1))
+    return value, float(np.nanstd(again, ddof=1))
 
 
 def plus_minus(pair: tuple[float, float]) -> str:
@@ -51,27 +62,27 @@ def diverged(measured: Measured) -> np.ndarray:
 
 
 def estimators(results: Results) -> dict[str, Error]:
-    """Rows of the first table: the run's own estimate, and where it tracks also the untracked one at its states."""
-    rows = {}
-    for name, measured in results.items():
-        rows[name] = measured.own
-        if name.startswith("civi"):
-            rows[f"  untracked at the states of: {name}"] = measured.untracked
-    return rows
+    """Rows of the first table: each run's own estimate, and the untracked one at the states of the first run."""
+    rows = {name: measured.own for name, measured in results.items()}
+    first, *others = rows.items()
+    return dict([first, ("  untracked at these states", results[first[0]].untracked), *others])
 
 
 def bias_table(results: Results, times: np.ndarray) -> Table:
-    """Mean squared error and squared bias given the state: slopes over t and values at the last step."""
+    """Mean squared error and squared bias given the state: slopes over t and values at the ends."""
     table = Table(title="Error of the gradient estimate (paper: slope -0.80)", title_justify="left")
-    for column in ("estimate", "MSE slope", "bias² slope", f"MSE, t={times[0]}", f"MSE, t={times[-1]}"):
+    first, last = times[0], times[-1]
+    for column in ("estimate", "MSE slope", "bias² slope", f"MSE, t={first}", f"MSE, t={last}", f"bias², t={last}"):
         table.add_column(column)
-    table.add_column(f"bias², t={times[-1]}")
-    table.add_column("systematic share of bias²")
+    table.add_column("systematic share")
     for name, error in estimators(results).items():
+        if name in results and (count := diverged(results[name]).sum()):
+            table.add_row(name, f"{count} of {len(error.squared)} diverge")
+            continue
         fits = [plus_minus(bootstrap(lambda y: slope(times, y), e)) for e in (error.squared, error.bias_squared)]
-        mse, bias = error.squared.mean(axis=0), error.bias_squared.mean(axis=0)
-        values = [f"{value:.2e}" for value in (mse[0], mse[-1], bias[-1])]
-        table.add_row(name, *fits, *values, f"{systematic_share(error):.2f}")
+        ends = [error.squared[:, 0], error.squared[:, -1], error.bias_squared[:, -1]]
+        values = [f"{end.mean():.1e} ± {end.std(ddof=1) / len(end) ** 0.5:.0e}" for end in ends]
+        table.add_row(name, *fits, *values, "-" if fits[1] == "-" else f"{systematic_share(error):.2f}")
     return table
 
 
@@ -93,7 +104,7 @@ def uniform_iterate(norm_T: np.ndarray) -> np.ndarray:
     return np.cumsum(norm_T) / np.arange(1, len(norm_T) + 1)
 
 
-CRITERIA: dict[str, Statistic] = {"uniform iterate": uniform_iterate, "first iterate": lambda norm_T: norm_T}
+CRITERIA: dict[str, Statistic] = {"uniform iterate": uniform_iterate, "first time": lambda norm_T: norm_T}
 
 
 def calls_until(norm_T: np.ndarray, calls_T: np.ndarray, criterion: str) -> np.ndarray:
@@ -107,21 +118,22 @@ def exponent(norm_T: np.ndarray, calls_T: np.ndarray, criterion: str) -> float:
     return slope(DELTAS, calls_until(norm_T, calls_T, criterion))
 
 
-def complexity_table(results: Results, solvers: dict[str, Arm], criterion: str) -> Table:
-    """Calls for each delta, the exponent, and the rate of the criterion in t over the last nine tenths of log t."""
+def complexity_table(results: Results, solvers: dict[str, Civi], criterion: str) -> Table:
+    """Calls for each delta, the exponent, the rate of the criterion in t from step 9 on, and its last value."""
     title = f"Oracle calls until E|grad L|² <= delta, {criterion} (paper: exponent -2.25, rate -0.80)"
     table = Table(title=title, title_justify="left")
-    for column in ("solver", *(f"{delta:.2g}" for delta in DELTAS), "exponent", "rate in t"):
+    for column in ("solver", *(f"{delta:.2g}" for delta in DELTAS), "exponent", "rate in t", "last"):
         table.add_column(column)
     for name, measured in results.items():
-        calls_T = oracle_calls(solvers[name].solver)
+        calls_T = oracle_calls(solvers[name])
         calls = calls_until(measured.norm_ST.mean(axis=0), calls_T, criterion)
         t = np.arange(1, len(calls_T) + 1)[8:]
+        last = CRITERIA[criterion](measured.norm_ST.mean(axis=0))[-1]
         fit = plus_minus(bootstrap(lambda norm, c=calls_T: exponent(norm, c, criterion), measured.norm_ST))
         rate = plus_minus(
             bootstrap(lambda norm, t=t: log_spaced_slope(t, CRITERIA[criterion](norm)[8:]), measured.norm_ST)
         )
-        table.add_row(name, *("-" if np.isnan(c) else f"{c:.1e}" for c in calls), fit, rate)
+        table.add_row(name, *("-" if np.isnan(c) else f"{c:.1e}" for c in calls), fit, rate, f"{last:.1e}")
     return table
 
 
@@ -131,43 +143,43 @@ def log_spaced_slope(t: np.ndarray, values: np.ndarray) -> float:
     return slope(t[index], values[index])
 
 
-def draw(axis: plt.Axes, x: np.ndarray, y: np.ndarray, label: str, style: int) -> None:
-    """Points and their fitted line."""
-    axis.loglog(x, np.where(y > 0, y, np.nan), MARKERS[style], color=COLOURS[style], ms=5, label=label)
-    good = np.isfinite(y) & (y > 0)
-    if good.sum() >= 4:
-        fitted = np.polyfit(np.log(x[good]), np.log(y[good]), 1)
-        axis.loglog(x[good], np.exp(np.polyval(fitted, np.log(x[good]))), color=COLOURS[style], lw=1.2)
+def draw(axis: plt.Axes, x: np.ndarray, y: np.ndarray, name: str) -> None:
+    """Points (those above zero) and the fitted line."""
+    marker, colour = LOOKS[name]
+    axis.loglog(x, np.where(y > 0, y, np.nan), marker, color=colour, ms=5, label=name)
+    if not np.isnan(fitted := slope(x, y)):
+        x, y = x[~np.isnan(y)], y[~np.isnan(y)]
+        middle = np.exp(np.mean(np.log(y)) - fitted * np.mean(np.log(x)))
+        axis.loglog(x, middle * x**fitted, color=colour, lw=1.2)
 
 
 def bias_figure(results: Results, times: np.ndarray, path: Path) -> None:
     """Mean squared error and squared bias against t, of the runs that did not diverge."""
     stable = {name: measured for name, measured in results.items() if not diverged(measured).any()}
-    figure, axes = plt.subplots(1, 2, figsize=(11, 5.4), layout="constrained", sharey=True)
+    figure, axes = plt.subplots(1, 2, figsize=(11, 6), layout="constrained", sharey=True)
     panels = {"squared": "mean squared error", "bias_squared": "squared bias given the state"}
     for axis, (field, title) in zip(axes, panels.items(), strict=True):
-        for style, (name, error) in enumerate(estimators(stable).items()):
-            draw(axis, times, getattr(error, field).mean(axis=0), name.strip(), style)
+        for name, error in estimators(stable).items():
+            draw(axis, times, getattr(error, field).mean(axis=0), name)
         level = 2 * np.max([getattr(error, field).mean(axis=0)[0] for error in estimators(stable).values()])
         axis.loglog(times, level * (times / times[0]) ** -0.8, "k--", lw=1, label="slope -4/5 (paper)")
-        axis.set(title=title, xlabel="step t")
+        axis.set(title=title, xlabel="step t", ylim=(2e-5, None))
     axes[0].set_ylabel("error of the gradient estimate")
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=9)
     figure.savefig(path, dpi=130)
 
 
-def complexity_figure(results: Results, solvers: dict[str, Arm], path: Path) -> None:
+def complexity_figure(results: Results, solvers: dict[str, Civi], path: Path) -> None:
     """Oracle calls against delta, for both criteria."""
-    figure, axes = plt.subplots(1, 2, figsize=(11, 5.0), layout="constrained", sharey=True)
+    figure, axes = plt.subplots(1, 2, figsize=(11, 5.6), layout="constrained", sharey=True)
     for axis, criterion in zip(axes, CRITERIA, strict=True):
-        for style, (name, measured) in enumerate(results.items()):
-            calls = calls_until(measured.norm_ST.mean(axis=0), oracle_calls(solvers[name].solver), criterion)
-            draw(axis, DELTAS, calls, name, style)
-        lowest = calls_until(
-            next(iter(results.values())).norm_ST.mean(axis=0), oracle_calls(solvers[THEOREM]), criterion
-        )
+        for name, measured in results.items():
+            calls = calls_until(measured.norm_ST.mean(axis=0), oracle_calls(solvers[name]), criterion)
+            draw(axis, DELTAS, calls, name)
+        theorem = next(iter(results))
+        lowest = calls_until(results[theorem].norm_ST.mean(axis=0), oracle_calls(solvers[theorem]), criterion)
         axis.loglog(DELTAS, lowest[0] * (DELTAS / DELTAS[0]) ** -2.25, "k--", lw=1, label="slope -9/4 (paper)")
-        axis.set(title=criterion, xlabel="delta")
+        axis.set(title=criterion, xlabel="delta", ylim=(1e2, 3e6))
         axis.invert_xaxis()
     axes[0].set_ylabel("oracle calls until E|grad L|² <= delta")
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=9)
@@ -182,12 +194,10 @@ def main() -> None:
     options = parser.parse_args()
     size = Size(steps=200, seeds=4) if options.quick else Size()
     mpl.use("Agg")
-    console = Console(width=150)
+    console = Console(width=170)
     solvers = arms(size)
     results = {name: measure(solver, size) for name, solver in track(solvers.items(), "solvers", console=console)}
     console.print(bias_table(results, size.times))
-    for name, measured in results.items():
-        console.print(f"{name}: {diverged(measured).sum()} of {size.seeds} seeds diverge")
     for criterion in CRITERIA:
         console.print(complexity_table(results, solvers, criterion))
     options.out.mkdir(parents=True, exist_ok=True)

@@ -6,15 +6,15 @@ of the loss on this pool, at states stored along the run.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 from jax.flatten_util import ravel_pytree
 from jax.scipy.stats import multivariate_normal
 
@@ -35,7 +35,7 @@ class Size:
 
     steps: int = 800
     seeds: int = 12
-    keys: int = 8
+    keys: int = 16
     constant: int = 3
 
     @property
@@ -58,7 +58,7 @@ class Error(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """Per seed: |grad L|^2 at every step; the error of the run's own estimate and of the untracked one at its states."""
+    """Per seed: |grad L|^2 at every step; errors of its own estimate and of the untracked one at its states."""
 
     norm_ST: np.ndarray
     own: Error
@@ -81,21 +81,22 @@ class GaussianTarget(eqx.Module):
         return multivariate_normal.logpdf(z, self.mean, self.covariance)
 
 
-class Arm(NamedTuple):
-    """A solver, and whether the scale S of the conditional is trained or stays."""
+@dataclass(frozen=True)
+class FixedScale:
+    """An update that leaves the scale S of the conditional where it is."""
 
-    solver: Civi
-    trained_scale: bool = False
+    update: Update
+
+    def transformation(self, labels: Any, steps: int) -> optax.GradientTransformation:
+        """The update, then no change of the scale group."""
+        is_scale = jax.tree.map(lambda label: label == "scale", labels)
+        return optax.chain(self.update.transformation(labels, steps), optax.masked(optax.set_to_zero(), is_scale))
 
 
-def start(trained_scale: bool) -> Model:
-    """theta_1 and the target. A NumPy array is no parameter: the solver leaves it as it is."""
-    log_scale = np.log(np.array([0.7, 0.6], np.float32))
-    weight = jnp.array([[0.6, -0.3], [0.2, 0.5]])
-    mixing = MixingNetwork((weight,), (jnp.array([0.5, -0.3]),), "relu")
-    family = SemiImplicit(
-        GaussianNoise(2), mixing, DiagonalGaussian(jnp.asarray(log_scale) if trained_scale else log_scale)
-    )
+def start() -> Model:
+    """theta_1 and the target."""
+    mixing = MixingNetwork((jnp.array([[0.6, -0.3], [0.2, 0.5]]),), (jnp.array([0.5, -0.3]),), "relu")
+    family = SemiImplicit(GaussianNoise(2), mixing, DiagonalGaussian(jnp.log(jnp.array([0.8, 0.7]))))
     return Model(family, GaussianTarget(jnp.array([-0.2, 0.6]), jnp.array([[1.5, 0.4], [0.4, 0.9]])))
 
 
@@ -108,47 +109,47 @@ def pool_log_ratios(params: Model, fixed: Model, outer: Outer) -> jax.Array:
     return multivariate_normal.logpdf(z_J, bias, covariance) - jax.vmap(model.target.log_prob)(z_J)
 
 
-def arms(size: Size) -> dict[str, Arm]:
+def arms(size: Size) -> dict[str, Civi]:
     """CI-VI and nested Monte Carlo, growing and constant K; SCGD; and the first two again with a trained scale."""
     pool = Pool(size=POOL, chunk=POOL, switch_every=size.steps + 1, draw="uniform")
     grown = Samples(size.constant, size.constant, growth=GROWTH)
     level = Samples(size.level, size.level)
     theorem = CiviAdam(c_alpha=0.01, c_gamma=0.9, mu=0.9)
-    constant = FirstOrder("sgd", learning_rate=0.05, decay="constant", clip=10.0)
     published = FirstOrder("sgd", learning_rate=0.5, decay="power", power=3 / 4, clip=10.0)
 
-    def arm(samples: Samples, tracker: Tracker, update: Update = theorem) -> Civi:
+    def arm(samples: Samples, tracker: Tracker, update: Update) -> Civi:
         return Civi(size.steps, samples, pool, "plain", tracker, weigh="ratio", update=update)
 
     return {
-        "civi, theorem schedule": Arm(arm(grown, Extrapolated(0.5))),
-        "civi, constant K": Arm(arm(level, Extrapolated(0.5))),
-        "nmc, growing K": Arm(arm(grown, NoTracker())),
-        "nmc, constant K": Arm(arm(level, NoTracker(), constant)),
-        "scgd, constant K": Arm(arm(level, Smoothed(1.0, 1 / 2), published)),
-        "civi, theorem schedule, S trained": Arm(arm(grown, Extrapolated(0.5)), trained_scale=True),
-        "nmc, growing K, S trained": Arm(arm(grown, NoTracker()), trained_scale=True),
+        "civi, theorem schedule": arm(grown, Extrapolated(0.5), FixedScale(theorem)),
+        "civi, constant K": arm(level, Extrapolated(0.5), FixedScale(theorem)),
+        "nmc, growing K": arm(grown, NoTracker(), FixedScale(theorem)),
+        "nmc, constant K": arm(level, NoTracker(), FixedScale(theorem)),
+        "scgd, constant K": arm(level, Smoothed(1.0, 1 / 2), FixedScale(published)),
+        "civi, theorem, S trained": arm(grown, Extrapolated(0.5), theorem),
+        "nmc, growing K, S trained": arm(grown, NoTracker(), theorem),
     }
 
 
-def measure(arm: Arm, size: Size) -> Measured:
+def measure(solver: Civi, size: Size) -> Measured:
     """All seeds of one arm."""
-    per_seed = partial(measure_seed, *arm, size.times, size.keys)
+    per_seed = partial(measure_seed, solver, size.times, size.keys)
     keys = jax.random.split(jax.random.key(0), size.seeds)
-    return jax.tree.map(np.asarray, jax.jit(jax.vmap(per_seed))(keys))
+    return jax.tree.map(lambda values: np.asarray(values, float), jax.jit(jax.vmap(per_seed))(keys))
 
 
-def measure_seed(solver: Civi, trained_scale: bool, times: np.ndarray, fresh: int, key: jax.Array) -> Measured:
+def measure_seed(solver: Civi, times: np.ndarray, fresh: int, key: jax.Array) -> Measured:
     """One run; then its gradient estimate and the untracked one at the stored states of `times`, with fresh keys."""
     init_key, run_key, probe_key = jax.random.split(key, 3)
-    model = start(trained_scale)
+    model = start()
     _, fixed = split(model)
     first = solver.init(model, init_key)
+    flat = partial(flatten, trained_scale=not isinstance(solver.update, FixedScale))
     exact = jax.grad(lambda params: pool_log_ratios(params, fixed, first.pool.outer).mean())
 
     def step(state: CiviState, t: jax.Array) -> tuple[CiviState, tuple]:
         after, _ = solver.step(fixed, state, t, jax.random.fold_in(run_key, t))
-        return after, (state.params, state.tracker, jnp.sum(ravel_pytree(exact(state.params))[0] ** 2))
+        return after, (state.params, state.tracker, jnp.sum(flat(exact(state.params)) ** 2))
 
     _, (params_T, tracker_T, norm_T) = jax.lax.scan(step, first, jnp.arange(1, solver.steps + 1))
 
@@ -160,10 +161,10 @@ def measure_seed(solver: Civi, trained_scale: bool, times: np.ndarray, fresh: in
         keys = jax.random.split(jax.random.fold_in(probe_key, t), fresh)
         probes = (solver.tracker, tracker), (NoTracker(), ()), (Extrapolated(), perfect)
         own_NP, untracked_NP, unbiased_NP = (
-            jax.lax.map(gradient_estimate(replace(solver, tracker=by), fixed, state._replace(tracker=values), t), keys)
+            jax.vmap(flat)(estimates(replace(solver, tracker=by), fixed, state._replace(tracker=values), t, keys))
             for by, values in probes
         )
-        gradient_P = ravel_pytree(exact(params))[0]
+        gradient_P = flat(exact(params))
         return error(own_NP, unbiased_NP, gradient_P), error(untracked_NP, unbiased_NP, gradient_P)
 
     return Measured(norm_T, *jax.lax.map(errors, jnp.asarray(times)))
@@ -177,14 +178,19 @@ def error(estimate_NP: jax.Array, unbiased_NP: jax.Array, exact_P: jax.Array) ->
     return Error(jnp.mean(jnp.sum((estimate_NP - exact_P) ** 2, axis=1)), jnp.sum(bias_P**2) - excess, bias_P)
 
 
-def gradient_estimate(solver: Civi, fixed: Model, state: CiviState, t: jax.Array) -> Callable[[jax.Array], jax.Array]:
-    """key -> the gradient that Civi.step uses at this state: theta_t - theta_{t+1} of an SGD step of rate 1."""
+def estimates(solver: Civi, fixed: Model, state: CiviState, t: jax.Array, keys: jax.Array) -> Model:
+    """The gradients that Civi.step uses at this state, one per key: theta_t - theta_{t+1} of an SGD step of rate 1."""
     plain = FirstOrder("sgd", learning_rate=1.0, decay="constant")
     probe = replace(solver, update=plain)
     state = state._replace(optimiser=plain.transformation(groups(state.params), solver.steps).init(state.params))
 
-    def estimate(key: jax.Array) -> jax.Array:
+    def estimate(key: jax.Array) -> Model:
         after, _ = probe.step(fixed, state, t, key)
-        return ravel_pytree(state.params)[0] - ravel_pytree(after.params)[0]
+        return jax.tree.map(jnp.subtract, state.params, after.params)
 
-    return estimate
+    return jax.lax.map(estimate, keys)
+
+
+def flatten(gradient: Model, trained_scale: bool) -> jax.Array:
+    """The gradient with respect to what is trained, as one vector."""
+    return ravel_pytree(gradient if trained_scale else gradient.family.mixing)[0]

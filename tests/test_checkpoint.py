@@ -53,9 +53,9 @@ def kept(folder: Path) -> list[int]:
 def arrays(folder: Path, step: int = STEPS) -> dict[str, np.ndarray]:
     """Everything in a checkpoint, by name, except the seconds."""
     manager = ocp.CheckpointManager((folder / "checkpoints").resolve())
-    saved = manager.restore(step, args=ocp.args.StandardRestore())
+    saved = manager.restore(step, args=ocp.args.Composite(run=ocp.args.StandardRestore()))["run"]
     manager.close()
-    named = {f"{part}.{name}": np.asarray(value) for part in saved for name, value in saved[part].items()}
+    named = {f"{part}.{name}": np.asarray(saved[part][name]) for part in ("state", "history") for name in saved[part]}
     del named["history.seconds"]
     return named
 
@@ -69,6 +69,19 @@ def damage(folder: Path, step: int) -> None:
     for path in (folder / "checkpoints" / str(step)).rglob("*"):
         if path.is_file():
             path.write_bytes(path.read_bytes()[:5])
+
+
+def replace_content(folder: Path, step: int) -> None:
+    """A complete checkpoint that Orbax reads without complaint, with one number changed."""
+    item = (folder / "checkpoints" / str(step) / "run").resolve()
+    with ocp.StandardCheckpointer() as checkpointer:
+        content = checkpointer.restore(item)
+        content["history"]["neg_elbo"] = np.asarray(content["history"]["neg_elbo"]) + 1.0
+        checkpointer.save(item, content, force=True)
+
+
+def lose_item(folder: Path, step: int) -> None:
+    shutil.rmtree(folder / "checkpoints" / str(step) / "run")
 
 
 def assert_same_end(folder: Path, undisturbed: Path) -> None:
@@ -177,9 +190,10 @@ def test_a_finished_run_resumed_stays_as_it_is(tmp_path, undisturbed):
     assert_same_end(folder, undisturbed)
 
 
-def test_a_damaged_checkpoint_is_named_and_the_one_before_is_used(interrupt, undisturbed):
+@pytest.mark.parametrize("spoil", [damage, replace_content, lose_item])
+def test_a_damaged_checkpoint_is_named_and_the_one_before_is_used(interrupt, undisturbed, spoil):
     folder, _ = interrupt(40)
-    damage(folder, 40)
+    spoil(folder, 40)
     result = invoke(folder, "--resume")
     assert result.exit_code == 0
     warnings = [line for line in result.stdout.splitlines() if line.startswith("civi: warning: ")]
@@ -188,6 +202,17 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_is_used(interrupt, und
         f"civi: warning: checkpoint {folder.resolve()}/checkpoints/40 is damaged and was not used: "
     )
     assert_same_end(folder, undisturbed)
+    assert arrays(folder, 40)["history.neg_elbo"].tobytes() == arrays(folder)["history.neg_elbo"][:40].tobytes()
+
+
+def test_an_interrupt_before_the_first_step_leaves_no_checkpoint(tmp_path, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(civi.run, "train", interrupted)
+    result = invoke(tmp_path / "run")
+    assert result.exit_code == 130
+    assert kept(tmp_path / "run") == []
 
 
 def test_resume_with_only_damaged_checkpoints_is_an_error_that_names_them(interrupt, failing):

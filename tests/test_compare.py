@@ -83,7 +83,8 @@ def outcome(name, kl, diverged=(None, None)):
 
 def test_ranking_puts_complete_results_first():
     best = [
-        o.solver for o in ranked([outcome("b", [2.0, 2.0]), outcome("c", [0.0, 0.0], (None, 5)), outcome("a", [1.0, 1.0])], "kl")
+        o.solver
+        for o in ranked([outcome("b", [2.0, 2.0]), outcome("c", [0.0, 0.0], (None, 5)), outcome("a", [1.0, 1.0])], "kl")
     ]
     assert best == ["a", "b", "c"]
     assert happened(outcome("c", [0.0, 0.0], (None, 5))) == "1 of 2 diverged, first at step 5"

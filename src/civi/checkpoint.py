@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import jax
 import numpy as np
 
 from civi.errors import CheckpointError
-from civi.solver.loop import RunState
+from civi.solver.loop import RunState, empty_history
 
 KEEP = 3
 History = dict[str, np.ndarray]
@@ -22,32 +23,54 @@ class Checkpoints:
     def __init__(self, folder: Path, every: int) -> None:
         import orbax.checkpoint as ocp
 
-        logging.getLogger("absl").setLevel(logging.ERROR)
+        logging.getLogger("absl").setLevel(logging.CRITICAL)
         options = ocp.CheckpointManagerOptions(max_to_keep=KEEP, enable_async_checkpointing=False)
         self.every = every
         self._folder = folder.resolve()
         self._manager = ocp.CheckpointManager(self._folder, options=options)
         self._args = ocp.args
+        self._damaged: set[int] = set()
 
     def save(self, state: RunState, history: History) -> None:
-        """Write the checkpoint of this step, unless it is there already."""
+        """Write the checkpoint of this step, unless it is there already; before the first step there is none."""
         step = int(state.done)
-        if step not in self._manager.all_steps():
-            self._manager.save(step, args=self._args.StandardSave({"state": _to_arrays(state), "history": history}))
+        if step in self._damaged:
+            self._manager.delete(step)
+            self._damaged.remove(step)
+        if step and step not in self._manager.all_steps():
+            arrays = {"state": _to_arrays(state), "history": history}
+            content = {**arrays, "checksum": _checksum(arrays)}
+            self._manager.save(step, args=self._args.Composite(run=self._args.StandardSave(content)))
 
     def restore(self, template: RunState) -> tuple[RunState, History, list[str]]:
         """The newest checkpoint that can be read, and a line for every newer one that could not."""
-        damaged: list[str] = []
+        lines: list[str] = []
         for step in sorted(self._manager.all_steps(), reverse=True):
             try:
-                saved = self._manager.restore(step, args=self._args.StandardRestore())
-                return _from_arrays(saved["state"], template), dict(saved["history"]), damaged
+                return *self._read(step, template), lines
             except Exception as error:
                 reason = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
-                damaged.append(f"checkpoint {self._folder / str(step)} is damaged and was not used: {reason}")
-        if damaged:
-            raise CheckpointError("; ".join(damaged))
+                lines.append(f"checkpoint {self._folder / str(step)} is damaged and was not used: {reason}")
+                self._damaged.add(step)
+        if lines:
+            raise CheckpointError("; ".join(lines))
         raise CheckpointError(f"there is no checkpoint in {self._folder} to resume from: run without --resume")
+
+    def _read(self, step: int, template: RunState) -> tuple[RunState, History]:
+        saved = self._manager.restore(step, args=self._args.Composite(run=self._args.StandardRestore()))["run"]
+        checksum = saved.pop("checksum")
+        if not np.array_equal(checksum, _checksum(saved)):
+            raise CheckpointError("its content does not match its checksum")
+        return _from_arrays(saved["state"], template), {name: saved["history"][name] for name in empty_history()}
+
+
+def _checksum(arrays: dict[str, dict[str, np.ndarray]]) -> np.ndarray:
+    """sha256 of all arrays in the order of their names."""
+    digest = hashlib.sha256()
+    for group in sorted(arrays):
+        for name, value in sorted(arrays[group].items()):
+            digest.update(name.encode() + np.ascontiguousarray(value).tobytes())
+    return np.frombuffer(digest.digest(), np.uint8)
 
 
 def _to_arrays(state: RunState) -> dict[str, np.ndarray]:

@@ -34,11 +34,12 @@ class Plan:
         found, settings = find_task(task), settings_for(task, solver, recipe)
         if seed < 0:
             raise SettingError(f"seed must not be negative, not {seed}")
-        of_family = [a.removeprefix("family.") for a in assignments if a.startswith("family.")]
-        of_solver = [a for a in assignments if not a.startswith("family.")]
+        of_family = [a for a in assignments if a.replace("=", ".").split(".")[0] == "family"]
+        of_solver = [a for a in assignments if a not in of_family]
         of_solver += [] if steps is None or not hasattr(settings.solver, "steps") else [f"steps={steps}"]
-        family, chosen = override(settings.family, of_family), override(settings.solver, of_solver)
-        return cls(found, solver, recipe, seed, replace(settings, family=family, solver=chosen))
+        with_family = override(settings, of_family)
+        chosen = replace(with_family, solver=override(settings.solver, of_solver))
+        return cls(found, solver, recipe, seed, chosen)
 
     def keys(self, seed: int) -> jax.Array:
         """The four random keys of a run: family, training, measuring, draws."""

@@ -97,6 +97,7 @@ def test_prepare_makes_a_folder_and_refuses_one_that_is_in_use(tmp_path):
     assert list(folder.iterdir()) == []
     (folder / "draws.nc").write_text("old")
     (folder / "figures").mkdir()
+    (folder / "figures" / "density.png").write_text("old")
     (folder / "mine.txt").write_text("mine")
     with pytest.raises(OutputError, match=r"already holds a run \(draws.nc, figures\)"):
         files.prepare(folder, force=False)

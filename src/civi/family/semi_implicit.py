@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from civi.errors import require, unknown
 from civi.family.conditional import CONDITIONALS, Conditional
-from civi.family.mixing import ConstantMixing, MixingNetwork
+from civi.family.mixing import ACTIVATIONS, ConstantMixing, MixingNetwork
 from civi.family.noise import GaussianNoise
 
 MIXINGS = ("network", "constant")
@@ -84,8 +84,13 @@ class Architecture:
     spread: float = 3.0
 
     def __post_init__(self) -> None:
-        require(self.scale > 0, f"family.scale must be positive, not {self.scale}")
-        require(self.spread > 0, f"family.spread must be positive, not {self.spread}")
+        for name in ("scale", "spread", "noise_scale"):
+            value = getattr(self, name)
+            require(0 < value < float("inf"), f"family.{name} must be positive and finite, not {value}")
+        require(self.noise_dim >= 1, f"family.noise_dim must be at least 1, not {self.noise_dim}")
+        require(all(n >= 1 for n in self.hidden), f"family.hidden must be at least 1 each, not {self.hidden}")
+        if self.activation not in ACTIVATIONS:
+            raise unknown("activation", self.activation, ACTIVATIONS)
         require(self.mixing in MIXINGS, f"family.mixing must be one of {', '.join(MIXINGS)}, not '{self.mixing}'")
         if self.conditional not in CONDITIONALS:
             raise unknown("conditional", self.conditional, CONDITIONALS)

@@ -40,10 +40,22 @@ def prepare(folder: Path, *, force: bool) -> None:
         probe.touch()
         probe.unlink()
         for name in found:
-            path = folder / name
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
+            _remove(folder / name)
     except OSError as error:
         raise OutputError(f"cannot write to {folder}: {error.strerror or error}") from error
+
+
+def _remove(path: Path) -> None:
+    """Remove a part of a run; of the figures only pictures, so that notes beside them stay."""
+    if path.name == "figures":
+        for picture in path.glob("*.png"):
+            picture.unlink()
+        if not any(path.iterdir()):
+            path.rmdir()
+    elif path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
 
 
 def write_json(path: Path, content: dict[str, Any]) -> None:

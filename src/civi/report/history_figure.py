@@ -23,7 +23,8 @@ def draw_history(history: dict[str, np.ndarray], path: Path) -> Path:
     finite = value[np.isfinite(value)]
     if finite.size:
         low, high = np.quantile(finite, [0.0, 0.98])
-        left.set_ylim(low - 0.05 * (high - low + 1e-6), high + 0.1 * (high - low + 1e-6))
+        room = max(high - low, 1e-3 * abs(high), 1e-6)
+        left.set_ylim(low - 0.05 * room, high + 0.1 * room)
     left.set(xlabel="step", ylabel="neg_elbo")
     left.legend()
     mean, sd = history["weight_mean"], history["weight_sd"]

@@ -98,7 +98,12 @@ def _start(solver: Solver, params: Model, fixed: Model, key: PRNGKeyArray) -> tu
     first_draws = model.family.sample(check_key, 64)
     state, zero = solver.init(model, init_key), jnp.asarray(0)
     log_p = jax.vmap(model.target.log_prob)(first_draws)
-    return RunState(run_key, zero, state, state.params, zero, zero), first_draws, log_p
+    return _strong(RunState(run_key, zero, state, state.params, zero, zero)), first_draws, log_p
+
+
+def _strong(state: RunState) -> RunState:
+    """Without weak types, so that a restored state runs the same compiled program."""
+    return jax.tree.map(lambda leaf: leaf if _is_key(leaf) else leaf.astype(leaf.dtype), state)
 
 
 def train(
@@ -185,9 +190,11 @@ def _output(solver: Solver, output: Model, params: Model, t: Array, key: PRNGKey
 
 
 def _where(condition: Array, new: Array, old: Array) -> Array:
-    if jnp.issubdtype(new.dtype, jax.dtypes.prng_key):
-        return old
-    return jnp.where(condition, new, old)
+    return old if _is_key(new) else jnp.where(condition, new, old)
+
+
+def _is_key(leaf: Array) -> bool:
+    return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 
 def _floats(tree: Any) -> list[Array]:

@@ -45,6 +45,7 @@ class CiviAdam:
         require(0 <= self.c_gamma <= 1, f"update.c_gamma must be in [0, 1], not {self.c_gamma}")
         require(0 < self.mu < 1, f"update.mu must be in (0, 1), not {self.mu}")
         require(self.xi > 0, f"update.xi must be positive, not {self.xi}")
+        _check_clip(self.clip)
 
     def transformation(self, labels: Any, steps: int) -> optax.GradientTransformation:
         return _clipped(self.clip, optax.partition({group: self._for_group(group) for group in GROUPS}, labels))
@@ -80,6 +81,8 @@ class FirstOrder:
         require(self.rule in RULES, f"update.rule must be one of {', '.join(RULES)}, not '{self.rule}'")
         require(self.learning_rate > 0, f"update.learning_rate must be positive, not {self.learning_rate}")
         require(self.decay in DECAYS, f"update.decay must be one of {', '.join(DECAYS)}, not '{self.decay}'")
+        require(min(self.l1, self.l2) >= 0, f"update.l1 and update.l2 must not be negative: {self.l1}, {self.l2}")
+        _check_clip(self.clip)
 
     def transformation(self, labels: Any, steps: int) -> optax.GradientTransformation:
         after = [proximal(self.l1, self.l2, lambda t: self._rate(t - 1, steps))] if self.l1 or self.l2 else []
@@ -99,6 +102,9 @@ DECAYS = ("cosine", "power", "constant")
 UPDATES: dict[str, type] = {"civi-adam": CiviAdam, "optax": FirstOrder}
 
 
-def _clipped(clip: float, transformation: optax.GradientTransformation) -> optax.GradientTransformation:
+def _check_clip(clip: float) -> None:
     require(clip >= 0, f"update.clip must not be negative (0: no clipping), not {clip}")
+
+
+def _clipped(clip: float, transformation: optax.GradientTransformation) -> optax.GradientTransformation:
     return optax.chain(optax.clip_by_global_norm(clip), transformation) if clip else transformation

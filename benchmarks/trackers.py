@@ -1,0 +1,52 @@
+"""KL and seconds of every tracker on the three toys: what the default recipe's choice rests on.
+
+python benchmarks/trackers.py [--seeds 5]
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from rich.progress import track
+
+from civi.compare import run_solver
+from civi.plan import Plan
+
+TASKS = ("two-modal", "star", "banana")
+EXTRAPOLATED = ["tracker=extrapolated", "tracker.beta=0.5", "pool.switch_every=5"]
+VARIANTS = {
+    "none, K2 = 100": ["tracker=none"],
+    "none, K2 = 1000": ["tracker=none", "samples.inner=1000"],
+    "extrapolated, beta 0.5, chunk kept 5 steps": EXTRAPOLATED,
+    "extrapolated, K2 = 350": [*EXTRAPOLATED, "samples.inner=350"],
+    "smoothed, beta 0.5, chunk kept 5 steps": ["tracker=smoothed", "tracker.beta=0.5", "pool.switch_every=5"],
+    "ring, beta 0.3, a quarter renewed a step": ["tracker=ring", "pool.renew=0.25"],
+    "bank of 10 steps, weights on grad log g": ["weigh=ratio"],
+    "bank of 10 steps (default)": [],
+}
+
+
+def row(label: str, assignments: list[str], seeds: int) -> str:
+    """One line of the table: mean (worst) KL on every toy, seconds a seed on the last."""
+    cells, seconds = [], 0.0
+    for task in TASKS:
+        outcome = run_solver(Plan.make(task, "civi", "default", 0, None, assignments), range(seeds), lambda step: None)
+        kl, seconds = outcome.values("kl"), outcome.seconds
+        lost = seeds - len(kl)
+        cells.append(f"{kl.mean():.4f} ({kl.max():.4f})" + (f", {lost} diverged" if lost else ""))
+    return f"| {label} | {' | '.join(cells)} | {seconds:.1f} |"
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=5)
+    seeds = parser.parse_args().seeds
+    rows = [row(label, assignments, seeds) for label, assignments in track(VARIANTS.items(), description="trackers")]
+    print(f"| tracker | {' | '.join(TASKS)} | seconds a seed (banana) |")
+    print("|---" * (len(TASKS) + 2) + "|")
+    print("\n".join(rows))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,93 @@
+"""Every method on a Bayesian experimental design whose expected information gain is a closed form."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+from civi.compositional import AscPg, Cadam, Civi, Nmc, Scgd, minimise
+from civi.compositional.problem import Draws
+from civi.compositional.problems import linear_design
+from civi.estimate import Sketch
+from civi.update import FirstOrder, Samples
+from montecarlo import agrees
+
+DESIGN = linear_design(jax.random.key(5), pool=24)
+PRIOR = np.asarray(DESIGN.factor, float) @ np.asarray(DESIGN.factor, float).T
+START = jnp.array([1.9, 2.3])
+SEEDS = 4
+
+
+def rows(theta) -> np.ndarray:
+    return np.stack([np.cos(theta), np.sin(theta)], axis=-1)
+
+
+def gain(theta) -> np.ndarray:
+    """1/2 log det(I + X S X') with noise 1; theta may have leading axes."""
+    x = rows(np.asarray(theta, float))
+    return 0.5 * np.linalg.slogdet(np.eye(x.shape[-2]) + x @ PRIOR @ np.swapaxes(x, -1, -2))[1]
+
+
+def pool_log_density(theta) -> np.ndarray:
+    """log p(y_j) - log p(y_j | w_j), the logarithm of the inner mean, from the marginal N(0, X S X' + I)."""
+    x, weight, error = rows(theta), np.asarray(DESIGN.weight_J, float), np.asarray(DESIGN.error_J, float)
+    marginal = stats.multivariate_normal(np.zeros(2), x @ PRIOR @ x.T + np.eye(2))
+    return marginal.logpdf(weight @ x.T + error) - stats.norm.logpdf(error).sum(axis=1)
+
+
+def test_the_closed_forms():
+    """The gain, the best of all pairs of angles on a grid, and one direction: the first axis of the prior."""
+    grid = np.linspace(0, np.pi, 400)
+    pairs = np.stack(np.meshgrid(grid, grid), axis=-1)
+    np.testing.assert_allclose(DESIGN.information_gain(START), gain(START), rtol=1e-5)
+    np.testing.assert_allclose(DESIGN.best_gain(), gain(pairs).max(), rtol=1e-4)
+    np.testing.assert_allclose(DESIGN.gap(START), 1 - gain(START) / gain(pairs).max(), rtol=1e-3)
+    single = linear_design(jax.random.key(0), rows=1)
+    np.testing.assert_allclose(single.best_gain(), 0.5 * np.log(1 + np.linalg.eigvalsh(PRIOR).max()), rtol=1e-5)
+
+
+@pytest.mark.parametrize("theta", [(1.9, 2.3), (0.2, 1.1)])
+def test_the_pool_gives_the_gain_of_every_design(theta):
+    np.testing.assert_allclose(-pool_log_density(theta).mean(), gain(theta), rtol=1e-5)
+
+
+def test_the_inner_mean_is_the_marginal_density():
+    keys = jax.random.split(jax.random.key(1), 20_000)
+    each = np.exp(np.asarray(jax.jit(jax.vmap(lambda key: DESIGN.inner(START, key)))(keys), float))
+    expected = np.exp(pool_log_density(START))
+    assert agrees(each, expected)
+    assert not agrees(each, 1.1 * expected)
+    mean = DESIGN.problem.inner_mean(START, Draws(keys, jnp.asarray(len(keys))))
+    np.testing.assert_allclose(mean, np.log(each.mean(axis=0)), atol=1e-4)
+
+
+def gaps(method, steps) -> np.ndarray:
+    best = float(DESIGN.best_gain())
+    keys = jax.random.split(jax.random.key(0), SEEDS)
+    return np.array([1 - gain(minimise(DESIGN.problem, START, key, method, steps).theta) / best for key in keys])
+
+
+@pytest.mark.parametrize(
+    ("method", "steps"),
+    [
+        (Scgd(), 300),
+        (AscPg(), 300),
+        (Cadam(), 300),
+        (Civi(samples=Samples(4, 4, growth=0.8), sketch=Sketch("sparse", 8)), 120),
+        (Nmc(FirstOrder(learning_rate=0.03)), 300),
+    ],
+    ids=["scgd", "asc-pg", "cadam", "civi-sketched", "nmc"],
+)
+def test_a_good_design_is_found_from_a_bad_one(method, steps):
+    assert 1 - gain(START) / DESIGN.best_gain() > 0.3
+    assert gaps(method, steps).max() < 0.03
+
+
+def test_nested_monte_carlo_with_one_inner_sample_measures_one_direction_twice():
+    """E|X(w - w')|^2 is largest with all rows on the first axis of the prior: 1/2 log(1 + 2 * 4), not the best gain."""
+    missed = 1 - 0.5 * np.log(1 + 2 * 4.0) / float(DESIGN.best_gain())
+    found = gaps(Nmc(FirstOrder(learning_rate=0.03), Samples(16, 1)), 300)
+    np.testing.assert_allclose(found, missed, atol=0.02)
+    np.testing.assert_allclose(1 - DESIGN.one_sample_gain() / DESIGN.best_gain(), missed, rtol=1e-4)
+    assert missed > 0.15
