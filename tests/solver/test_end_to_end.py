@@ -1,19 +1,13 @@
 """A short run of Civi finds the star, by a measure that rejects the family it started from."""
 
 import jax
-import pytest
 
 from civi.diagnose import neg_elbo_bounds
 from civi.family import Architecture
 from civi.solver import Civi, Model, train
 from civi.target import star
-from civi.update import FirstOrder, Samples
+from civi.update import Samples
 from montecarlo import LIMIT
-
-
-@pytest.fixture(scope="module")
-def start():
-    return Model(Architecture(hidden=(30, 30)).init(2, jax.random.key(0)), star())
 
 
 def is_within_a_tenth(model: Model) -> bool:
@@ -22,12 +16,8 @@ def is_within_a_tenth(model: Model) -> bool:
     return bounds.upper + LIMIT * bounds.upper_se < 0.1
 
 
-def fit(start: Model, learning_rate: float) -> Model:
-    update = FirstOrder(learning_rate=learning_rate)
-    solver = Civi(steps=300, samples=Samples(outer=64, inner=40), update=update)
-    return train(solver, start, jax.random.key(1)).model
-
-
-@pytest.mark.parametrize(("learning_rate", "found"), [(1e-2, True), (1e-6, False)])
-def test_civi_finds_the_star_with_a_learning_rate_that_moves_it(start, learning_rate, found):
-    assert is_within_a_tenth(fit(start, learning_rate)) == found
+def test_civi_finds_the_star_and_needs_its_steps_for_it():
+    start = Model(Architecture(hidden=(30, 30)).init(2, jax.random.key(0)), star())
+    solver = Civi(steps=300, samples=Samples(outer=64, inner=40))
+    assert is_within_a_tenth(train(solver, start, jax.random.key(1)).model)
+    assert not is_within_a_tenth(start)

@@ -62,26 +62,25 @@ def test_history_has_one_row_per_step(in_blocks):
     assert (np.diff(history["seconds"]) > 0).all()
 
 
-@pytest.mark.parametrize("bad_part", ["params", "info", "walk"])
-def test_steps_that_are_not_finite_are_skipped_and_counted(bad_part, linear_model):
-    good_until_2 = train(CountingSolver(steps=2), linear_model, KEY)
-    trained = train(CountingSolver(steps=4, bad=(3, 4), bad_part=bad_part), linear_model, KEY)
+@pytest.fixture(scope="module")
+def two_good_steps(linear_model):
+    return train(CountingSolver(steps=2), linear_model, KEY)
+
+
+@pytest.mark.parametrize(
+    ("part", "value"), [("params", np.nan), ("params", np.inf), ("info", np.nan), ("walk", np.nan)]
+)
+def test_steps_that_are_not_finite_are_skipped_and_counted(part, value, linear_model, two_good_steps):
+    trained = train(CountingSolver(steps=4, bad=(3, 4), bad_part=part, bad_value=value), linear_model, KEY)
     assert trained.skipped == 2
     assert trained.status == "finished"
     assert trained.message == "finished 4 steps, 2 steps that were not finite were skipped"
-    assert params_of(trained) == params_of(good_until_2) == 2
-    assert float(trained.state.solver.walk) == float(good_until_2.state.solver.walk)
+    assert params_of(trained) == params_of(two_good_steps) == 2
+    assert float(trained.state.solver.walk) == float(two_good_steps.state.solver.walk)
 
 
-def test_infinite_parameters_are_skipped_too(linear_model):
-    trained = train(CountingSolver(steps=3, bad=(3,), bad_value=float("inf")), linear_model, KEY)
-    assert (trained.skipped, params_of(trained)) == (1, 2)
-
-
-@pytest.mark.parametrize("block", [None, 500])
-def test_a_run_that_only_fails_is_stopped_with_its_last_good_parameters(block, linear_model):
-    solver = CountingSolver(steps=200, bad=tuple(range(8, 200)))
-    trained = train(solver, linear_model, KEY, block=block)
+def test_a_run_that_only_fails_is_stopped_with_its_last_good_parameters(linear_model):
+    trained = train(CountingSolver(steps=200, bad=tuple(range(8, 200))), linear_model, KEY, block=500)
     assert trained.status == "stopped"
     assert trained.message.startswith(f"stopped at step {7 + PATIENCE} of 200: {PATIENCE} steps in a row")
     assert "step 7 are kept" in trained.message

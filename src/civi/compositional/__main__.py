@@ -16,10 +16,10 @@ def main() -> None:
     options = parser.parse_args()
     if options.seeds < 2:
         parser.error("--seeds must be at least 2, for a spread")
-    results = {}
-    for name, (arena, entries) in arenas().items():
-        results[name] = (arena, [(entry, run(arena, entry, options.seeds)) for entry in entries])
-        print(f"\n{name}, {options.seeds} seeds\n\n{table(*results[name])}", flush=True)
+    results = []
+    for arena, entries in arenas():
+        results.append((arena, [(entry, run(arena, entry, options.seeds)) for entry in entries]))
+        print(f"\n{arena.name}, {options.seeds} seeds\n\n{table(*results[-1])}", flush=True)
     if options.out:
         options.out.mkdir(parents=True, exist_ok=True)
         print(f"\nwrote {draw(results, options.out / 'compositional-methods.png')}")

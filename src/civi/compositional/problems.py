@@ -124,15 +124,16 @@ def portfolio() -> Portfolio:
     return Portfolio(jnp.array([0.6, 0.4, 0.3, 0.2]), jnp.asarray(factor, float), 0.5)
 
 
-def linear_design(key: PRNGKeyArray, rows: int = 2, pool: int = 64) -> LinearDesign:
-    """Two unknown weights with prior variances 4 and 2 along axes turned by 30 degrees, measured with noise 1."""
+def linear_design(key: PRNGKeyArray, rows: int = 2, pool: int = 64, noise: float = 1.0) -> LinearDesign:
+    """Two unknown weights with prior variances 4 and 2 along axes turned by 30 degrees."""
     require(rows >= 1, f"rows must be at least 1, not {rows}")
     require(pool > 2 + rows, f"pool must be larger than {2 + rows}, not {pool}: its moments cannot be made exact")
+    require(noise > 0, f"noise must be positive, not {noise}")
     turn = np.pi / 6
     axes = np.array([[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]])
     factor = jnp.asarray(axes * np.sqrt([4.0, 2.0]), float)
     draws = standardised(jax.random.normal(key, (pool, 2 + rows)))
-    return LinearDesign(factor, 1.0, draws[:, :2] @ factor.T, draws[:, 2:])
+    return LinearDesign(factor, noise, draws[:, :2] @ factor.T, draws[:, 2:])
 
 
 def standardised(draws: Float[Array, "J P"]) -> Float[Array, "J P"]:
