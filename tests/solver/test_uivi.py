@@ -23,8 +23,8 @@ def flat(tree):
 
 @pytest.fixture(scope="module")
 def gradients(linear_model):
-    """step size -> 300 gradients of 64 outer samples each, from chains long enough to forget their start."""
-    solver = Uivi(samples=Samples(outer=64, inner=1), burn_in=20, leapfrog=10, update=SGD)
+    """step size -> 150 gradients of 48 outer samples each, from chains long enough to forget their start."""
+    solver = Uivi(samples=Samples(outer=48, inner=1), burn_in=20, leapfrog=10, update=SGD)
     start, fixed = solver.init(linear_model, jax.random.key(0)), split(linear_model)[1]
 
     def one(step_size, key):
@@ -32,7 +32,7 @@ def gradients(linear_model):
         new, info = solver.step(fixed, state, jnp.asarray(1), key)
         return flat(state.params) - flat(new.params), info.acceptance
 
-    keys = jax.random.split(jax.random.key(1), 300)
+    keys = jax.random.split(jax.random.key(1), 150)
     program = jax.jit(jax.vmap(one, in_axes=(None, 0)))
     return lambda step_size: program(jnp.asarray(step_size), keys)
 
@@ -51,7 +51,7 @@ def test_gradient_is_biased_where_the_chain_stays_at_its_start(gradients, linear
 
 @pytest.fixture(scope="module")
 def pushed(linear_model):
-    outer = linear_model.family.draw_outer(jax.random.key(2), 4000)
+    outer = linear_model.family.draw_outer(jax.random.key(2), 2000)
     return linear_model.family, outer, linear_model.family.push(outer)[0]
 
 

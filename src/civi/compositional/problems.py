@@ -87,7 +87,8 @@ class LinearDesign(eqx.Module):
         return 0.5 * (self.error_J**2 - residual_J**2).sum(axis=1)
 
     def outer(self, log_y: Float[Array, " J"], key: PRNGKeyArray) -> Float[Array, ""]:
-        return log_y[jax.random.randint(key, (), 0, len(log_y))]
+        nu = (len(log_y) * jax.random.uniform(key)).astype(int)
+        return log_y[nu]
 
     def information_gain(self, theta: Float[Array, " R"]) -> Float[Array, ""]:
         """Closed form, in nats."""
@@ -131,13 +132,14 @@ def linear_design(key: PRNGKeyArray, rows: int = 2, pool: int = 64, noise: float
     require(noise > 0, f"noise must be positive, not {noise}")
     turn = np.pi / 6
     axes = np.array([[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]])
-    factor = jnp.asarray(axes * np.sqrt([4.0, 2.0]), float)
-    draws = standardised(jax.random.normal(key, (pool, 2 + rows)))
-    return LinearDesign(factor, noise, draws[:, :2] @ factor.T, draws[:, 2:])
+    factor = axes * np.sqrt([4.0, 2.0])
+    draws = _standardised(np.asarray(jax.random.normal(key, (pool, 2 + rows)), np.float64))
+    weight_J, error_J = draws[:, :2] @ factor.T, draws[:, 2:]
+    return LinearDesign(jnp.asarray(factor, float), noise, jnp.asarray(weight_J, float), jnp.asarray(error_J, float))
 
 
-def standardised(draws: Float[Array, "J P"]) -> Float[Array, "J P"]:
+def _standardised(draws: np.ndarray) -> np.ndarray:
     """Draws with mean 0 and second moments exactly the identity."""
     centred = draws - draws.mean(axis=0)
-    root = jnp.linalg.cholesky(centred.T @ centred / len(centred))
-    return jax.scipy.linalg.solve_triangular(root, centred.T, lower=True).T
+    root = np.linalg.cholesky(centred.T @ centred / len(centred))
+    return np.linalg.solve(root, centred.T).T

