@@ -40,9 +40,14 @@ def test_the_rate_follows_a_schedule_of_t_from_1_in_any_pytree():
     update = optax.chain(optax.sgd(lambda count: 0.5 / (count + 1.0)), proximal(0.3, 0.2, lambda t: 0.5 / t))
     theta = {"a": jnp.asarray(1.0), "b": jnp.array([-0.4, 0.05])}
     state, expected = update.init(theta), np.array([1.0, -0.4, 0.05])
-    for t in range(1, 6):
+
+    @jax.jit
+    def step(theta, state):
         change, state = update.update(jax.tree.map(lambda x: 0.3 * x - 0.1, theta), state, theta)
-        theta = optax.apply_updates(theta, change)
+        return optax.apply_updates(theta, change), state
+
+    for t in range(1, 6):
+        theta, state = step(theta, state)
         aim = expected - 0.5 / t * (0.3 * expected - 0.1)
         expected = np.sign(aim) * np.maximum(abs(aim) - 0.15 / t, 0) / (1 + 0.1 / t)
         np.testing.assert_allclose(np.append(theta["a"], theta["b"]), expected, atol=1e-6)

@@ -84,7 +84,7 @@ REFERENCE = {
         lambda: plain_path(plain_adam(0.03, 0.9, 0.999), lambda t: 0.3, extrapolates=True),
     ),
     "civi": (
-        Civi(c_alpha=0.02, c_beta=0.6, c_gamma=0.7, mu=0.99),
+        Civi(c_alpha=0.02, c_beta=0.6, c_gamma=0.7, mu=0.99, samples=ONE),
         lambda: plain_path(plain_adam(0.02, 0.7, 0.99), lambda t: 0.6, extrapolates=True),
     ),
     "nmc": (

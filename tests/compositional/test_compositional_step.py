@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from civi.compositional import Cadam, Civi, Problem, Scgd, minimise
+from civi.compositional import Cadam, Problem, Scgd, minimise
 from civi.compositional.problem import Draws
 from civi.compositional.step import Batches, estimate
 from civi.estimate import Sketch
@@ -19,13 +19,18 @@ ZEROS = np.zeros(4, np.float32)
 METHOD, STEPS = Cadam(samples=Samples(2, 3, 2)), 30
 
 
+def noise(key):
+    """Uniform in [0, 1) from the bits of the key itself, which compiles faster than a draw."""
+    return jax.random.key_data(key)[0].astype(float) / 2**32
+
+
 def positive(theta, key):
     """A positive inner function with multiplicative noise."""
-    return jnp.exp(theta) * (0.5 + jax.random.uniform(key, theta.shape))
+    return jnp.exp(theta) * (0.5 + noise(key) * CENTRE)
 
 
 def outer(y, key):
-    return ((y - CENTRE * jax.random.uniform(key)) ** 2).sum() + y[0] * y[1]
+    return ((y - CENTRE * noise(key)) ** 2).sum() + y[0] * y[1]
 
 
 LINEAR = Problem(positive, outer)
@@ -70,7 +75,7 @@ def test_log_space_gives_the_same_numbers():
 def test_log_space_survives_values_that_underflow():
     """log E exp(-1000 + (theta - c)^2 + noise): the inner mean is 0 in float32, its logarithm is not."""
     far = Problem(
-        lambda theta, key: -1000 + (theta - 0.7) ** 2 + 0.1 * jax.random.uniform(key, theta.shape),
+        lambda theta, key: -1000 + (theta - 0.7) ** 2 + 0.1 * noise(key),
         lambda log_y, key: log_y.sum(),
         log_scale=True,
     )
@@ -128,10 +133,6 @@ def test_the_key_decides_the_numbers():
     assert abs(one.theta - other.theta).min() > 0
 
 
-def test_civi_without_a_sketch_is_cadam():
-    np.testing.assert_array_equal(run(method=Civi(samples=METHOD.samples)).theta, run().theta)
-
-
 def test_any_pytree_is_minimised_like_its_flat_vector():
     def split(tree):
         return jnp.append(tree["a"].ravel(), tree["b"][0])
@@ -146,7 +147,7 @@ def test_steps_that_are_not_finite_are_undone():
     """An inner function that is NaN for one sample in ten: 1 - 0.9^2 of the steps see one, the others converge."""
 
     def broken(theta, key):
-        return jnp.where(jax.random.bernoulli(key, 0.1), jnp.nan, 1.0) * theta
+        return jnp.where(noise(key) < 0.1, jnp.nan, 1.0) * theta
 
     problem = Problem(broken, lambda y, key: 0.5 * ((y - CENTRE) ** 2).sum())
     result = run(problem, method=Scgd(samples=Samples(1, 1)), steps=1000)
