@@ -12,7 +12,7 @@ from montecarlo import agrees
 ASSETS = portfolio()
 COVARIANCE = np.asarray(ASSETS.factor, float) @ np.asarray(ASSETS.factor, float).T
 OPTIMUM = np.linalg.inv(COVARIANCE) @ np.asarray(ASSETS.mean) / (2 * ASSETS.risk_aversion)
-SEEDS = 16
+SEEDS = 12
 
 
 def runs(method, steps, assets=ASSETS) -> list[Result]:

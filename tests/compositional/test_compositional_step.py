@@ -21,7 +21,7 @@ METHOD, STEPS = Cadam(samples=Samples(2, 3, 2)), 30
 
 def noise(key):
     """Uniform in [0, 1) from the bits of the key itself, which compiles faster than a draw."""
-    return jax.random.key_data(key)[0].astype(float) / 2**32
+    return jax.random.key_data(key)[0].astype(float) / 2.0**32
 
 
 def positive(theta, key):

@@ -105,7 +105,7 @@ def test_a_finite_pool_repeats_itself_and_an_endless_one_does_not():
     assert len(np.unique(endless)) == endless.size
 
 
-@pytest.mark.parametrize(("size", "chunk", "renew"), [(12, 4, 0.5), (10, 4, 1.0), (10, 10, 0.3)])
+@pytest.mark.parametrize(("size", "chunk", "renew"), [(12, 4, 0.5), (12, 4, 1.0), (12, 12, 0.25)])
 def test_a_finite_pool_holds_as_many_samples_as_its_size_and_none_twice_in_a_chunk(size, chunk, renew):
     chunks, _ = walk(Pool(size=size, chunk=chunk, renew=renew), 12)
     assert len(np.unique(chunks)) == size
@@ -117,6 +117,8 @@ def test_a_finite_pool_holds_as_many_samples_as_its_size_and_none_twice_in_a_chu
     [
         ({"size": -1}, "pool.size must be at least 0"),
         ({"chunk": -1}, "pool.chunk must be at least 0"),
+        ({"size": 10, "chunk": 4}, r"must be multiples of the 4 samples that are replaced at a time"),
+        ({"size": 12, "chunk": 10, "renew": 0.3}, r"must be multiples of the 3 samples"),
         ({"size": 10, "chunk": 11}, r"pool.chunk \(11\) is larger than the pool \(10\)"),
         ({"switch_every": 0}, "pool.switch_every must be at least 1"),
         ({"renew": 0.0}, r"pool.renew must be in \(0, 1\]"),

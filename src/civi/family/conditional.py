@@ -179,15 +179,13 @@ class Laplace(Conditional):
         return -(jnp.abs(z - mixed) * jnp.exp(-self.log_scale) + self.log_scale + np.log(2)).sum()
 
     def log_prob_pairs(self, mixed_K: Float[Array, "K P"], z_J: Float[Array, "J D"]) -> Float[Array, "J K"]:
-        precision = jnp.exp(-self.log_scale)
-
         @jax.checkpoint
-        def add_coordinate(total_JK: Array, coordinate: tuple[Array, Array]) -> tuple[Array, None]:
-            x_J, m_K = coordinate
-            return total_JK + jnp.abs(x_J[:, None] - m_K), None
+        def add_coordinate(total_JK: Array, coordinate: tuple[Array, Array, Array]) -> tuple[Array, None]:
+            x_J, m_K, precision = coordinate
+            return total_JK + jnp.abs(x_J[:, None] - m_K) * precision, None
 
         start = jnp.zeros((len(z_J), len(mixed_K)), z_J.dtype)
-        absolute, _ = jax.lax.scan(add_coordinate, start, ((z_J * precision).T, (mixed_K * precision).T))
+        absolute, _ = jax.lax.scan(add_coordinate, start, (z_J.T, mixed_K.T, jnp.exp(-self.log_scale)))
         return -absolute - (self.log_scale + np.log(2)).sum()
 
 

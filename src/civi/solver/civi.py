@@ -143,15 +143,21 @@ class Civi:
         weight_of_p_S = weight_S if self.weigh == "ratio" else jnp.ones_like(weight_S)
         log_q_S = log_g_S + ratios.log_p_J
         objective = share_S @ (weight_S * log_q_S - weight_of_p_S * ratios.log_p_J)
-        return objective, Evaluated(tracker, weight_S, share_S @ log_y_S / share_S.sum())
+        return objective, Evaluated(tracker, weight_S, _weighted_mean(log_y_S, share_S))
 
     def _optimiser(self, params: Model) -> optax.GradientTransformation:
         return self.update.transformation(groups(params), self.steps)
 
 
 def _mean_and_sd(values: Float[Array, " S"], share: Float[Array, " S"]) -> tuple[Array, Array]:
-    mean = share @ values / share.sum()
-    return mean, jnp.sqrt(share @ (values - mean) ** 2 / share.sum())
+    mean = _weighted_mean(values, share)
+    return mean, jnp.sqrt(_weighted_mean((values - mean) ** 2, share))
+
+
+def _weighted_mean(values: Float[Array, " S"], share: Float[Array, " S"]) -> Float[Array, ""]:
+    """The mean by shares; a sketch may have picked only samples that nu did not draw, and then all count alike."""
+    weight = jnp.where(share.sum() > 0, share, 1.0)
+    return weight @ values / weight.sum()
 
 
 def civi(family: Architecture) -> Settings:

@@ -42,7 +42,10 @@ class CiviAdam:
 
     def __post_init__(self) -> None:
         require(self.c_alpha > 0, f"update.c_alpha must be positive, not {self.c_alpha}")
-        require(0 <= self.c_gamma <= 1, f"update.c_gamma must be in [0, 1], not {self.c_gamma}")
+        for name in ("c_gamma", "c_gamma_scale", "c_gamma_decoder"):
+            value = getattr(self, name)
+            as_mixing = name != "c_gamma" and value == -1
+            require(as_mixing or 0 <= value <= 1, f"update.{name} must be in [0, 1], not {value}")
         require(0 < self.mu < 1, f"update.mu must be in (0, 1), not {self.mu}")
         require(self.xi > 0, f"update.xi must be positive, not {self.xi}")
         _check_clip(self.clip)
