@@ -13,7 +13,8 @@ from linear_gaussian import gaussian_target, mean_and_covariance, neg_elbo
 LINEAR = Architecture(hidden=(), noise_dim=3, conditional="diagonal", scale=0.6, spread=1.0)
 LOWEST = -gaussian_target().log_constant
 EXACT = ("civi", "sivi", "uivi")
-PLAIN = ("nmc-adam", "nmc-rmsprop", "nmc-sgd", "scgd", "asc-pg", "cadam")
+TRACKED_SGD = ("scgd", "asc-pg")
+PLAIN = ("nmc-adam", "nmc-rmsprop", "nmc-sgd", "cadam")
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +34,7 @@ def fitted():
 
 
 def test_every_solver_is_tested_here():
-    assert {*EXACT, *PLAIN, "mfvb", "fullrank", "nuts"} == set(SOLVERS)
+    assert {*EXACT, *TRACKED_SGD, *PLAIN, "mfvb", "fullrank", "nuts"} == set(SOLVERS)
 
 
 @pytest.mark.parametrize("name", EXACT)
@@ -63,6 +64,17 @@ def test_mean_field_finds_its_known_optimum_and_not_the_posterior(fitted):
     variance = np.exp(2 * np.asarray(fitted("mfvb").model.family.conditional.log_scale))
     np.testing.assert_allclose(variance, 1 / np.diag(np.linalg.inv(target.covariance)), rtol=0.05)
     assert (variance < 0.93 * np.diag(target.covariance)).all()
+
+
+@pytest.mark.parametrize("name", TRACKED_SGD)
+def test_tracked_plain_mean_finds_the_mean_and_loses_a_tenth_of_the_variance(fitted, name):
+    """The plain mean's bias, which the exact solvers' check above rejects."""
+    target = gaussian_target()
+    mean, covariance = mean_and_covariance(fitted(name).model.family)
+    np.testing.assert_allclose(mean, target.mean, atol=0.1)
+    share = np.diag(covariance) / np.diag(target.covariance)
+    assert (share > 0.75).all()
+    assert (share < 0.95).all()
 
 
 @pytest.mark.parametrize("name", PLAIN)
