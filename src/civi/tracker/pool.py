@@ -51,7 +51,7 @@ class Pool:
         fits = not self.size or self.chunk <= self.size
         require(fits, f"pool.chunk ({self.chunk}) is larger than the pool ({self.size}): make the chunk smaller")
         whole = not self.size or not self.chunk or (self.size % self.block == 0 and self.chunk % self.block == 0)
-        message = f"a finite pool.size ({self.size}) and pool.chunk ({self.chunk}) must be multiples of the {self.block}"
+        message = f"with a finite pool, pool.size ({self.size}) and pool.chunk must be multiples of the {self.block}"
         require(whole, f"{message} samples that are replaced at a time (pool.renew of the chunk)")
 
     @property
