@@ -34,7 +34,7 @@ Progress = Callable[[int], None]
 
 
 def run_solver(plan: Plan, seeds: Sequence[int], progress: Progress) -> Outcome:
-    """Fit with every seed, as one vectorised program where the method trains a family."""
+    """Fit with every seed inside one compiled program where the method trains a family."""
     if isinstance(plan.settings.solver, Nuts):
         return _run_reference(plan, seeds)
     solver, target = plan.settings.solver, plan.task.make()
