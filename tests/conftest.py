@@ -1,7 +1,10 @@
 """Shared fixtures. pytest puts this file's folder on the import path, with `linear_gaussian` and `montecarlo` in it."""
 
+import sys
+
 import pytest
 
+from civi import cli
 from civi.solver import Model
 from linear_gaussian import gaussian_target, linear_family
 
@@ -9,3 +12,21 @@ from linear_gaussian import gaussian_target, linear_family
 @pytest.fixture(scope="session")
 def linear_model() -> Model:
     return Model(linear_family(), gaussian_target())
+
+
+@pytest.fixture
+def failing(monkeypatch, capsys):
+    """Runs `civi ...`, which must end with code 2 and one line on stderr (the last, if not alone); gives that line."""
+
+    def call(*arguments: str, alone: bool = True) -> str:
+        monkeypatch.setattr(sys, "argv", ["civi", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        output = capsys.readouterr()
+        assert ended.value.code == 2
+        *before, line = output.err.splitlines()
+        assert not (alone and (before or output.out))
+        assert line.startswith("civi: error: ")
+        return line.removeprefix("civi: error: ")
+
+    return call

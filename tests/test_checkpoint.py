@@ -138,20 +138,6 @@ def interrupt(tmp_path, monkeypatch):
     return start
 
 
-@pytest.fixture
-def failing(monkeypatch, capsys):
-    def call(*arguments: str) -> str:
-        monkeypatch.setattr(sys, "argv", ["civi", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        assert ended.value.code == 2
-        lines = capsys.readouterr().err.splitlines()
-        assert lines[-1].startswith("civi: error: ")
-        return lines[-1]
-
-    return call
-
-
 def test_the_last_three_checkpoints_are_kept(undisturbed):
     assert kept(undisturbed) == [30, 45, 60]
 
@@ -219,7 +205,7 @@ def test_resume_with_only_damaged_checkpoints_is_an_error_that_names_them(interr
     folder, _ = interrupt(40)
     damage(folder, 20)
     damage(folder, 40)
-    message = failing(*command(folder, "--resume"))
+    message = failing(*command(folder, "--resume"), alone=False)
     assert all(f"checkpoint {folder.resolve()}/checkpoints/{step} is damaged" in message for step in (20, 40))
     assert not (folder / "metrics.json").exists()
 
@@ -228,7 +214,7 @@ def test_resume_without_a_checkpoint_is_an_error(tmp_path, undisturbed, failing)
     folder = shutil.copytree(undisturbed, tmp_path / "empty")
     shutil.rmtree(folder / "checkpoints")
     before = (folder / "metrics.json").read_bytes()
-    message = failing(*command(folder, "--resume"))
+    message = failing(*command(folder, "--resume"), alone=False)
     assert message.endswith(
         f"there is no checkpoint in {folder.resolve()}/checkpoints to resume from: run without --resume"
     )

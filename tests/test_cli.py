@@ -1,6 +1,5 @@
 """The command line without a run: listings, and errors in one line that leave every file as it was."""
 
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,24 +15,6 @@ from civi.tasks import TASKS
 @pytest.fixture(autouse=True)
 def in_an_empty_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-
-
-@pytest.fixture
-def failing(monkeypatch, capsys):
-    """Runs `civi ...`, which must end with code 2 and one line on stderr; gives that line."""
-
-    def call(*arguments: str) -> str:
-        monkeypatch.setattr(sys, "argv", ["civi", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        output = capsys.readouterr()
-        assert ended.value.code == 2
-        assert output.out == ""
-        assert output.err.startswith("civi: error: ")
-        assert output.err.count("\n") == 1
-        return output.err.removeprefix("civi: error: ").rstrip("\n")
-
-    return call
 
 
 def content(folder: Path) -> dict[str, bytes | None]:

@@ -8,11 +8,13 @@ from typing import Annotated
 
 import typer
 
+from civi.data.cli import data_app
 from civi.errors import CiviError, SettingError
 
 app = typer.Typer(
     help="Semi-implicit variational inference: CI-VI and its peers.", no_args_is_help=True, add_completion=False
 )
+app.add_typer(data_app, name="data")
 
 
 @app.command()

@@ -18,6 +18,10 @@ class TargetError(CiviError, ValueError):
     """A log density that cannot be fitted as it is."""
 
 
+class DataError(CiviError, ValueError):
+    """A data file that is missing, damaged, or cannot be used."""
+
+
 class OutputError(CiviError, OSError):
     """A folder or file that cannot be written, or must not be overwritten."""
 

@@ -25,6 +25,9 @@ def marginals(conditional: Conditional, mixed):
             return stats.norm(mixed, np.sqrt(np.diag(covariance(conditional))))
         case "ScaledGaussian":
             return stats.norm(mixed[:DIM], scale["log_scale"] * np.exp(mixed[DIM:]))
+        case "ScaledCholeskyGaussian":
+            moments = in_frame(conditional, mixed)
+            return stats.norm(moments[0], np.sqrt(np.diag(moments[1])))
         case "Laplace":
             return stats.laplace(mixed, scale["log_scale"])
         case "LogNormal":
@@ -37,10 +40,21 @@ def covariance(conditional) -> np.ndarray:
     return factor @ factor.T
 
 
+def in_frame(conditional, mixed) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and covariance of m + L diag(s) u with L unit lower triangular."""
+    frame = np.tril(np.asarray(conditional.lower, np.float64), -1) + np.eye(DIM)
+    scale = np.exp(np.asarray(conditional.scaled.log_scale, np.float64) + mixed[DIM:])
+    return mixed[:DIM], frame @ np.diag(scale**2) @ frame.T
+
+
 def reference_log_prob(conditional: Conditional, mixed, z) -> float:
     if type(conditional).__name__ == "CholeskyGaussian":
         mixed, z = np.asarray(mixed, np.float64), np.asarray(z, np.float64)
         return stats.multivariate_normal(mixed, covariance(conditional)).logpdf(z)
+    if type(conditional).__name__ == "ScaledCholeskyGaussian":
+        return stats.multivariate_normal(*in_frame(conditional, np.asarray(mixed, np.float64))).logpdf(
+            np.asarray(z, np.float64)
+        )
     if type(conditional).__name__ == "Laplace":
         away = np.abs(np.asarray(z, np.float64) - np.asarray(mixed, np.float64))
         return (stats.expon(scale=np.exp(np.asarray(conditional.log_scale, np.float64))).logpdf(away) - np.log(2)).sum()

@@ -1,16 +1,12 @@
 """Noise -> mixing network -> conditional: the semi-implicit family."""
 
-from civi.family.conditional import (
-    CONDITIONALS,
-    CholeskyGaussian,
-    Conditional,
-    DiagonalGaussian,
-    Laplace,
-    LogNormal,
-    ScaledGaussian,
-)
+from civi.family.conditional import Conditional
+from civi.family.gaussian import CholeskyGaussian, DiagonalGaussian, ScaledCholeskyGaussian, ScaledGaussian
+from civi.family.laplace import Laplace
+from civi.family.log_normal import LogNormal
 from civi.family.mixing import ACTIVATIONS, ConstantMixing, MixingNetwork
 from civi.family.noise import GaussianNoise
+from civi.family.registry import CONDITIONALS
 from civi.family.semi_implicit import Architecture, Outer, SemiImplicit
 
 __all__ = [
@@ -26,6 +22,7 @@ __all__ = [
     "LogNormal",
     "MixingNetwork",
     "Outer",
+    "ScaledCholeskyGaussian",
     "ScaledGaussian",
     "SemiImplicit",
 ]

@@ -47,8 +47,8 @@ class MixingNetwork(eqx.Module):
             raise unknown("activation", activation, ACTIVATIONS)
         require(all(size >= 1 for size in sizes), f"layer sizes must be at least 1, not {tuple(sizes)}")
         shapes = list(pairwise(sizes))
-        xavier = jax.nn.initializers.glorot_normal()
-        weights = [xavier(k, shape) for k, shape in zip(jax.random.split(key, len(shapes)), shapes, strict=True)]
+        keys = jax.random.split(key, len(shapes))
+        weights = [_xavier_normal(k, shape) for k, shape in zip(keys, shapes, strict=True)]
         weights[-1] = weights[-1] * output_gain
         return cls(tuple(weights), tuple(jnp.zeros(width) for _, width in shapes), activation)
 
@@ -58,3 +58,8 @@ class MixingNetwork(eqx.Module):
         for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
             hidden = ACTIVATIONS[self.activation](hidden @ weight + bias)
         return hidden @ self.weights[-1] + self.biases[-1]
+
+
+def _xavier_normal(key: PRNGKeyArray, shape: tuple[int, int]) -> Float[Array, "_ _"]:
+    """N(0, 2 / (inputs + outputs)), not truncated (JAX's glorot_normal is)."""
+    return jnp.sqrt(2 / sum(shape)) * jax.random.normal(key, shape)

@@ -12,9 +12,10 @@ from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from civi.errors import require, unknown
-from civi.family.conditional import CONDITIONALS, Conditional
+from civi.family.conditional import Conditional
 from civi.family.mixing import ACTIVATIONS, ConstantMixing, MixingNetwork
 from civi.family.noise import GaussianNoise
+from civi.family.registry import CONDITIONALS
 
 MIXINGS = ("network", "constant")
 

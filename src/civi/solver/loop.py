@@ -15,13 +15,15 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Int, Key, PRNGKeyArray
+from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
 
 from civi.solver.base import Info, Model, Solver, split
 from civi.target import check_shape, check_values
 
 CAPACITY = 500
 PATIENCE = 50
+COLUMNS = (*Info._fields, "skipped")
+Rows = Float[Array, "*runs steps columns"]
 
 
 class RunState(NamedTuple):
@@ -33,13 +35,6 @@ class RunState(NamedTuple):
     output: Model
     skipped: Int[Array, ""]
     skipped_in_a_row: Int[Array, ""]
-
-
-class Record(NamedTuple):
-    """One row of the history."""
-
-    info: Info
-    skipped: Bool[Array, ""]
 
 
 @dataclass(frozen=True)
@@ -71,8 +66,8 @@ class Trained:
             note = f", {self.skipped} steps that were not finite were skipped" if self.skipped else ""
             return f"finished {done} steps{note}"
         return (
-            f"stopped at step {done} of {self.steps}: {PATIENCE} steps in a row were not finite; those of step "
-            f"{done - PATIENCE} are kept as the result. Try a smaller learning rate, inner_mean=safe or update.clip=10"
+            f"stopped at step {done} of {self.steps}: {PATIENCE} steps in a row were not finite; the parameters of "
+            f"step {done - PATIENCE} are kept. Try a smaller learning rate, inner_mean=safe or update.clip=10"
         )
 
 
@@ -134,10 +129,10 @@ def train(
     while done < solver.steps and not halted(state).all():
         count = min(length, CAPACITY, solver.steps - done, pause_every - done % pause_every)
         clock = time.perf_counter()
-        state, records = jax.block_until_ready(run_block(solver, fixed, state, jnp.asarray(count)))
+        state, rows = jax.block_until_ready(run_block(solver, fixed, state, jnp.asarray(count)))
         seconds = time.perf_counter() - clock
         before, done = done, int(state.done.max())
-        history = _extend(history, records, before, state.done, elapsed, seconds)
+        history = _extend(history, rows, before, state.done, elapsed, seconds)
         elapsed += seconds
         length = block or max(1, min(2 * count, round(block_seconds * (done - before) / seconds)))
         if watch:
@@ -150,23 +145,23 @@ def halted(state: RunState) -> np.ndarray:
     return np.asarray(state.skipped_in_a_row >= PATIENCE)
 
 
-def _block(solver: Solver, fixed: Model, state: RunState, count: Int[Array, ""]) -> tuple[RunState, Record]:
+def _block(solver: Solver, fixed: Model, state: RunState, count: Int[Array, ""]) -> tuple[RunState, Rows]:
     """Up to `count` steps; ends early when PATIENCE steps in a row were not finite."""
-    empty = Record(Info(*(jnp.zeros(CAPACITY) for _ in Info._fields)), jnp.zeros(CAPACITY, bool))
     first = state.done
 
-    def more(carry: tuple[RunState, Record]) -> Array:
+    def more(carry: tuple[RunState, Array]) -> Array:
         return (carry[0].done - first < count) & (carry[0].skipped_in_a_row < PATIENCE)
 
-    def body(carry: tuple[RunState, Record]) -> tuple[RunState, Record]:
-        state, records = carry
-        new, record = _guarded_step(solver, fixed, state)
-        return new, jax.tree.map(lambda all_, one: all_.at[state.done - first].set(one), records, record)
+    def body(carry: tuple[RunState, Array]) -> tuple[RunState, Array]:
+        state, rows = carry
+        new, row = _guarded_step(solver, fixed, state)
+        return new, jax.lax.dynamic_update_index_in_dim(rows, row, state.done - first, 0)
 
-    return jax.lax.while_loop(more, body, (state, empty))
+    state, rows = jax.lax.while_loop(more, body, (state, jnp.zeros((CAPACITY, len(COLUMNS)))))
+    return state, rows
 
 
-def _blocks(solver: Solver, fixed: Model, states: RunState, count: Int[Array, ""]) -> tuple[RunState, Record]:
+def _blocks(solver: Solver, fixed: Model, states: RunState, count: Int[Array, ""]) -> tuple[RunState, Rows]:
     """A block of every run, one after another inside one program.
 
     On a CPU this is faster than vmap, which turns the small products of a step into batched ones.
@@ -174,16 +169,16 @@ def _blocks(solver: Solver, fixed: Model, states: RunState, count: Int[Array, ""
     return jax.lax.map(lambda state: _block(solver, fixed, state, count), states)
 
 
-def _guarded_step(solver: Solver, fixed: Model, state: RunState) -> tuple[RunState, Record]:
+def _guarded_step(solver: Solver, fixed: Model, state: RunState) -> tuple[RunState, Array]:
     """One step of the solver, undone where it is not finite."""
     t = state.done + 1
     step_key, output_key = jax.random.split(jax.random.fold_in(state.key, t))
     new, info = solver.step(fixed, state.solver, t, step_key)
-    good = _all_finite((new.params, info)) & ~_any_nan(new)
+    good = jnp.isfinite(_total((new.params, info))) & ~jnp.isnan(_total(new))
     kept = jax.tree.map(lambda a, b: _where(good, a, b), new, state.solver)
     output = _output(solver, state.output, kept.params, t, output_key)
     in_a_row = jnp.where(good, 0, state.skipped_in_a_row + 1)
-    return RunState(state.key, t, kept, output, state.skipped + ~good, in_a_row), Record(info, ~good)
+    return RunState(state.key, t, kept, output, state.skipped + ~good, in_a_row), jnp.stack([*info, ~good])
 
 
 def _output(solver: Solver, output: Model, params: Model, t: Array, key: PRNGKeyArray) -> Model:
@@ -205,34 +200,26 @@ def _is_key(leaf: Array) -> bool:
     return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 
-def _floats(tree: Any) -> list[Array]:
-    return [leaf for leaf in jax.tree.leaves(tree) if jnp.issubdtype(leaf.dtype, jnp.floating)]
-
-
-def _all_finite(tree: Any) -> Array:
-    return jnp.stack([jnp.isfinite(leaf).all() for leaf in _floats(tree)]).all()
-
-
-def _any_nan(tree: Any) -> Array:
-    return jnp.stack([jnp.isnan(leaf).any() for leaf in _floats(tree)]).any()
+def _total(tree: Any) -> Float[Array, ""]:
+    """The sum of all numbers: not finite if one of them is not, at the price of one reduction a leaf."""
+    floats = [leaf for leaf in jax.tree.leaves(tree) if jnp.issubdtype(leaf.dtype, jnp.floating)]
+    return jnp.stack([leaf.sum() for leaf in floats]).sum()
 
 
 def empty_history() -> dict[str, np.ndarray]:
     """A history with no rows."""
-    names = ("step", *Info._fields, "skipped", "seconds")
-    return {name: np.zeros(0) for name in names}
+    return {name: np.zeros(0) for name in ("step", *COLUMNS, "seconds")}
 
 
 def _extend(
-    history: dict[str, np.ndarray], records: Record, before: int, done: Array, elapsed: float, seconds: float
+    history: dict[str, np.ndarray], rows: Rows, before: int, done: Array, elapsed: float, seconds: float
 ) -> dict[str, np.ndarray]:
     """Append a block's rows (steps first, then runs); within a block the seconds are spread evenly."""
     count = int(done.max()) - before
     step = np.arange(before + 1, before + count + 1)
-    rows = {name: np.moveaxis(np.asarray(values), -1, 0)[:count] for name, values in records.info._asdict().items()}
-    rows["skipped"] = np.moveaxis(np.asarray(records.skipped), -1, 0)[:count]
+    by_column = np.moveaxis(np.asarray(rows), (-1, -2), (0, 1))[:, :count]
     ran = step.reshape(-1, *[1] * done.ndim) <= np.asarray(done)
-    rows = {name: np.where(ran, values, np.nan) for name, values in rows.items()}
-    rows |= {"step": step, "seconds": elapsed + seconds * (step - before) / count}
+    new = dict(zip(COLUMNS, np.where(ran, by_column, np.nan), strict=True))
+    new |= {"step": step, "seconds": elapsed + seconds * (step - before) / count}
     grown = {name: [column] if len(column) else [] for name, column in history.items()}
-    return {name: np.concatenate([*grown[name], rows[name].astype(float)]) for name in history}
+    return {name: np.concatenate([*grown[name], new[name].astype(float)]) for name in history}

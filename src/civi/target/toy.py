@@ -8,64 +8,73 @@ from __future__ import annotations
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.scipy.special import logsumexp
-from jax.scipy.stats import multivariate_normal
 from jaxtyping import Array, Float, PRNGKeyArray
+
+LOG_2PI = float(np.log(2 * np.pi))
 
 
 class GaussianMixture(eqx.Module):
-    """Equally weighted Gaussian components: two-modal and star."""
+    """Equally weighted Gaussian components N(mean, L L^T), with W = L^-1 kept so that a density is one product."""
 
     means: Float[Array, "C D"]
-    covariances: Float[Array, "C D D"]
+    factors: Float[Array, "C D D"]
+    whitening: Float[Array, "C D D"]
+
+    @classmethod
+    def of(cls, means: np.ndarray, covariances: np.ndarray) -> GaussianMixture:
+        """The mixture with these moments."""
+        factors = np.linalg.cholesky(covariances)
+        return cls(*(jnp.asarray(array, float) for array in (means, factors, np.linalg.inv(factors))))
 
     @property
     def dim(self) -> int:
         return self.means.shape[1]
 
     def log_prob(self, z: Float[Array, " D"]) -> Float[Array, ""]:
-        each = jax.vmap(multivariate_normal.logpdf, in_axes=(None, 0, 0))(z, self.means, self.covariances)
-        return logsumexp(each) - jnp.log(len(self.means))
+        whitened_C = jnp.einsum("cij,cj->ci", self.whitening, z - self.means)
+        log_volume_C = jnp.log(jnp.diagonal(self.factors, axis1=1, axis2=2)).sum(1)
+        each_C = -0.5 * (whitened_C**2).sum(1) - log_volume_C
+        return logsumexp(each_C) - 0.5 * self.dim * LOG_2PI - jnp.log(len(self.means))
 
     def sample(self, key: PRNGKeyArray, count: int) -> Float[Array, "N D"]:
         """Exact draws."""
         key_component, key_normal = jax.random.split(key)
         component = jax.random.randint(key_component, (count,), 0, len(self.means))
         noise = jax.random.normal(key_normal, (count, self.dim))
-        factors = jnp.linalg.cholesky(self.covariances)
-        return self.means[component] + jnp.einsum("nij,nj->ni", factors[component], noise)
+        return self.means[component] + jnp.einsum("nij,nj->ni", self.factors[component], noise)
 
 
 class Banana(eqx.Module):
-    """z = (a, b - a^2 - 1) with (a, b) ~ N(0, [[1, 0.9], [0.9, 1]]); the map has unit Jacobian."""
+    """z = (a, b - a^2 - 1) with (a, b) from `straight`; the map has unit Jacobian."""
 
-    covariance: Float[Array, "2 2"]
+    straight: GaussianMixture
 
     @property
     def dim(self) -> int:
         return 2
 
     def log_prob(self, z: Float[Array, " D"]) -> Float[Array, ""]:
-        straight = jnp.array([z[0], z[1] + z[0] ** 2 + 1])
-        return jnp.asarray(multivariate_normal.logpdf(straight, jnp.zeros(2), self.covariance))
+        return self.straight.log_prob(jnp.array([z[0], z[1] + z[0] ** 2 + 1]))
 
     def sample(self, key: PRNGKeyArray, count: int) -> Float[Array, "N D"]:
         """Exact draws."""
-        a, b = (jax.random.normal(key, (count, 2)) @ jnp.linalg.cholesky(self.covariance).T).T
+        a, b = self.straight.sample(key, count).T
         return jnp.stack([a, b - a**2 - 1], axis=1)
 
 
 def two_modal() -> GaussianMixture:
     """0.5 N((-2, 0), I) + 0.5 N((2, 0), I)."""
-    return GaussianMixture(jnp.array([[-2.0, 0.0], [2.0, 0.0]]), jnp.stack([jnp.eye(2)] * 2))
+    return GaussianMixture.of(np.array([[-2.0, 0.0], [2.0, 0.0]]), np.stack([np.eye(2)] * 2))
 
 
 def star() -> GaussianMixture:
     """0.5 N(0, [[2, 1.8], [1.8, 2]]) + 0.5 N(0, [[2, -1.8], [-1.8, 2]])."""
-    covariances = jnp.array([[[2.0, 1.8], [1.8, 2.0]], [[2.0, -1.8], [-1.8, 2.0]]])
-    return GaussianMixture(jnp.zeros((2, 2)), covariances)
+    covariances = np.array([[[2.0, 1.8], [1.8, 2.0]], [[2.0, -1.8], [-1.8, 2.0]]])
+    return GaussianMixture.of(np.zeros((2, 2)), covariances)
 
 
 def banana() -> Banana:
-    """The banana of appendix B."""
-    return Banana(jnp.array([[1.0, 0.9], [0.9, 1.0]]))
+    """The banana of appendix B: (a, b) ~ N(0, [[1, 0.9], [0.9, 1]])."""
+    return Banana(GaussianMixture.of(np.zeros((1, 2)), np.array([[[1.0, 0.9], [0.9, 1.0]]])))

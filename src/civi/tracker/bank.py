@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, Int
@@ -53,8 +54,8 @@ class Bank:
         now_S = ratios.fresh_J + jnp.log(ratios.kept)
         effective = jnp.asarray(ratios.kept + state.kept_B.sum(), float)
         pushed = BankState(
-            state.mixed_BK.at[state.slot].set(ratios.mixed_K),
-            state.kept_B.at[state.slot].set(ratios.kept),
+            jax.lax.dynamic_update_index_in_dim(state.mixed_BK, ratios.mixed_K, state.slot, 0),
+            jax.lax.dynamic_update_index_in_dim(state.kept_B, ratios.kept, state.slot, 0),
             (state.slot + 1) % self.steps,
         )
         return Tracked(jnp.logaddexp(now_S, past_S) - jnp.log(effective), effective), pushed

@@ -1,0 +1,10 @@
+"""Data: which files exist, where they are found, and the regressions made from them.
+
+`registry` names every file with its checksum, `files` finds and fetches them, `regression` prepares the published
+comparisons, and `table` reads a CSV file of the user's own. Nothing heavy is imported with this package.
+"""
+
+from civi.data.files import fetch, locate
+from civi.data.registry import SETS, DataFile, FileSet, find_set
+
+__all__ = ["SETS", "DataFile", "FileSet", "fetch", "find_set", "locate"]

@@ -1,0 +1,193 @@
+"""Gaussian conditionals: free diagonal scale, full Cholesky factor, scale that depends on eps, and both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.linalg import solve_triangular
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from civi.family.conditional import Conditional
+
+LOG_2PI = float(np.log(2 * np.pi))
+
+
+class DiagonalGaussian(Conditional):
+    """N(mu(eps), diag(exp(2 log_scale))): the paper's conditional for toys and VAEs."""
+
+    log_scale: Float[Array, " D"]
+
+    @classmethod
+    def init(cls, dim: int, scale: float) -> DiagonalGaussian:
+        return cls(jnp.full(dim, jnp.log(scale)))
+
+    @staticmethod
+    def output_gain(dim: int, spread: float) -> Float[Array, " P"]:
+        return jnp.full(dim, spread)
+
+    def draw_base(self, key: PRNGKeyArray, count: int) -> Float[Array, "N D"]:
+        return jax.random.normal(key, (count, self.log_scale.size))
+
+    def transform(self, mixed: Float[Array, " P"], u: Float[Array, " D"]) -> Float[Array, " D"]:
+        return mixed + jnp.exp(self.log_scale) * u
+
+    def log_prob(self, mixed: Float[Array, " P"], z: Float[Array, " D"]) -> Float[Array, ""]:
+        return _normal_log_prob((z - mixed) * jnp.exp(-self.log_scale), self.log_scale.sum())
+
+    def log_prob_pairs(self, mixed_K: Float[Array, "K P"], z_J: Float[Array, "J D"]) -> Float[Array, "J K"]:
+        precision = jnp.exp(-self.log_scale)
+        return _normal_log_prob_pairs(mixed_K, z_J, lambda x: x * precision, self.log_scale.sum())
+
+
+class CholeskyGaussian(Conditional):
+    """N(mu(eps), L L^T), L lower triangular with a positive diagonal: the paper's conditional for regression."""
+
+    lower: Float[Array, "D D"]
+    log_diagonal: Float[Array, " D"]
+
+    @classmethod
+    def init(cls, dim: int, scale: float) -> CholeskyGaussian:
+        return cls(jnp.zeros((dim, dim)), jnp.full(dim, jnp.log(scale)))
+
+    @staticmethod
+    def output_gain(dim: int, spread: float) -> Float[Array, " P"]:
+        return jnp.full(dim, spread)
+
+    @property
+    def cholesky(self) -> Float[Array, "D D"]:
+        """The factor L."""
+        return jnp.tril(self.lower, -1) + jnp.diag(jnp.exp(self.log_diagonal))
+
+    def draw_base(self, key: PRNGKeyArray, count: int) -> Float[Array, "N D"]:
+        return jax.random.normal(key, (count, self.log_diagonal.size))
+
+    def transform(self, mixed: Float[Array, " P"], u: Float[Array, " D"]) -> Float[Array, " D"]:
+        return mixed + self.cholesky @ u
+
+    def log_prob(self, mixed: Float[Array, " P"], z: Float[Array, " D"]) -> Float[Array, ""]:
+        return _normal_log_prob(solve_triangular(self.cholesky, z - mixed, lower=True), self.log_diagonal.sum())
+
+    def log_prob_pairs(self, mixed_K: Float[Array, "K P"], z_J: Float[Array, "J D"]) -> Float[Array, "J K"]:
+        def whiten(x: Array) -> Array:
+            return solve_triangular(self.cholesky, x.T, lower=True).T
+
+        return _normal_log_prob_pairs(mixed_K, z_J, whiten, self.log_diagonal.sum())
+
+
+class ScaledGaussian(Conditional):
+    """N(mu(eps), diag(exp(2 (log_scale + s(eps))))): the network gives location and log scale for every eps.
+
+    Where a posterior is thin in one place and wide in another (the banana's tails), one scale for all eps must be as
+    small as the thinnest place asks, and the inner mean then needs far more samples everywhere.
+    """
+
+    log_scale: Float[Array, " D"]
+
+    @classmethod
+    def init(cls, dim: int, scale: float) -> ScaledGaussian:
+        return cls(jnp.full(dim, jnp.log(scale)))
+
+    @staticmethod
+    def output_gain(dim: int, spread: float) -> Float[Array, " P"]:
+        return jnp.concatenate([jnp.full(dim, spread), jnp.zeros(dim)])
+
+    def draw_base(self, key: PRNGKeyArray, count: int) -> Float[Array, "N D"]:
+        return jax.random.normal(key, (count, self.log_scale.size))
+
+    def location_and_log_scale(self, mixed: Float[Array, "*N P"]) -> tuple[Array, Array]:
+        """mu(eps) and log_scale + s(eps)."""
+        location, change = jnp.split(mixed, 2, axis=-1)
+        return location, self.log_scale + change
+
+    def transform(self, mixed: Float[Array, " P"], u: Float[Array, " D"]) -> Float[Array, " D"]:
+        location, log_scale = self.location_and_log_scale(mixed)
+        return location + jnp.exp(log_scale) * u
+
+    def log_prob(self, mixed: Float[Array, " P"], z: Float[Array, " D"]) -> Float[Array, ""]:
+        location, log_scale = self.location_and_log_scale(mixed)
+        return _normal_log_prob((z - location) * jnp.exp(-log_scale), log_scale.sum())
+
+    def log_prob_pairs(self, mixed_K: Float[Array, "K P"], z_J: Float[Array, "J D"]) -> Float[Array, "J K"]:
+        return _scaled_log_prob_pairs(*self.location_and_log_scale(mixed_K), z_J)
+
+
+class ScaledCholeskyGaussian(Conditional):
+    """N(mu(eps), L diag(exp(2 s(eps))) L^T), L unit lower triangular and free: scales that depend on eps, in a frame.
+
+    L learns the correlations that all of q shares, the network what is left. With s constant this is
+    CholeskyGaussian, with L = I ScaledGaussian. Pairs are those of ScaledGaussian after L^-1.
+    """
+
+    lower: Float[Array, "D D"]
+    scaled: ScaledGaussian
+
+    @classmethod
+    def init(cls, dim: int, scale: float) -> ScaledCholeskyGaussian:
+        return cls(jnp.zeros((dim, dim)), ScaledGaussian.init(dim, scale))
+
+    @staticmethod
+    def output_gain(dim: int, spread: float) -> Float[Array, " P"]:
+        return ScaledGaussian.output_gain(dim, spread)
+
+    @property
+    def frame(self) -> Float[Array, "D D"]:
+        """The factor L."""
+        return jnp.tril(self.lower, -1) + jnp.eye(len(self.lower))
+
+    def _into_frame(self, x: Float[Array, "N D"]) -> Float[Array, "N D"]:
+        return solve_triangular(self.frame, x.T, lower=True, unit_diagonal=True).T
+
+    def draw_base(self, key: PRNGKeyArray, count: int) -> Float[Array, "N D"]:
+        return self.scaled.draw_base(key, count)
+
+    def transform(self, mixed: Float[Array, " P"], u: Float[Array, " D"]) -> Float[Array, " D"]:
+        location, log_scale = self.scaled.location_and_log_scale(mixed)
+        return location + self.frame @ (jnp.exp(log_scale) * u)
+
+    def log_prob(self, mixed: Float[Array, " P"], z: Float[Array, " D"]) -> Float[Array, ""]:
+        location, log_scale = self.scaled.location_and_log_scale(mixed)
+        whitened = self._into_frame((z - location)[None])[0] * jnp.exp(-log_scale)
+        return _normal_log_prob(whitened, log_scale.sum())
+
+    def log_prob_pairs(self, mixed_K: Float[Array, "K P"], z_J: Float[Array, "J D"]) -> Float[Array, "J K"]:
+        location_K, log_scale_K = self.scaled.location_and_log_scale(mixed_K)
+        centre = jax.lax.stop_gradient(location_K.mean(0))
+        return _scaled_log_prob_pairs(
+            self._into_frame(location_K - centre), log_scale_K, self._into_frame(z_J - centre)
+        )
+
+
+def _normal_log_prob(whitened: Float[Array, " D"], log_determinant: Float[Array, ""]) -> Float[Array, ""]:
+    return -0.5 * (whitened @ whitened + whitened.size * LOG_2PI) - log_determinant
+
+
+def _normal_log_prob_pairs(
+    mean_K: Float[Array, "K D"],
+    z_J: Float[Array, "J D"],
+    whiten: Callable[[Array], Array],
+    log_determinant: Float[Array, ""],
+) -> Float[Array, "J K"]:
+    """|W z_j - W mu_k|^2 by one matrix product; centring first keeps the cancellation harmless in float32."""
+    centre = jax.lax.stop_gradient(mean_K.mean(0))
+    x_J, m_K = whiten(z_J - centre), whiten(mean_K - centre)
+    square = partial(jnp.sum, axis=1)
+    squared = jnp.maximum(square(x_J**2)[:, None] + square(m_K**2) - 2 * x_J @ m_K.T, 0.0)
+    return -0.5 * (squared + z_J.shape[1] * LOG_2PI) - log_determinant
+
+
+def _scaled_log_prob_pairs(
+    location_K: Float[Array, "K D"], log_scale_K: Float[Array, "K D"], z_J: Float[Array, "J D"]
+) -> Float[Array, "J K"]:
+    """sum_d (z_jd - m_kd)^2 / s_kd^2 by one matrix product of [x^2, -2x, 1] and [1/s^2, m/s^2, sum m^2/s^2]."""
+    centre = jax.lax.stop_gradient(location_K.mean(0))
+    m_K, x_J = location_K - centre, z_J - centre
+    precision_K = jnp.exp(-2 * log_scale_K)
+    left_J = jnp.concatenate([x_J**2, -2 * x_J, jnp.ones((len(x_J), 1))], axis=1)
+    square_K = (precision_K * m_K**2).sum(1, keepdims=True)
+    right_K = jnp.concatenate([precision_K, precision_K * m_K, square_K], axis=1)
+    squared = jnp.maximum(left_J @ right_K.T, 0.0)
+    return -0.5 * (squared + z_J.shape[1] * LOG_2PI) - log_scale_K.sum(1)

@@ -1,0 +1,17 @@
+"""Conditionals by name."""
+
+from __future__ import annotations
+
+from civi.family.conditional import Conditional
+from civi.family.gaussian import CholeskyGaussian, DiagonalGaussian, ScaledCholeskyGaussian, ScaledGaussian
+from civi.family.laplace import Laplace
+from civi.family.log_normal import LogNormal
+
+CONDITIONALS: dict[str, type[Conditional]] = {
+    "diagonal": DiagonalGaussian,
+    "cholesky": CholeskyGaussian,
+    "scaled": ScaledGaussian,
+    "scaled-cholesky": ScaledCholeskyGaussian,
+    "laplace": Laplace,
+    "log-normal": LogNormal,
+}
