@@ -29,6 +29,9 @@ def run(
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a run that is in the folder.")] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the last checkpoint in the folder.")] = False,
+    data: Annotated[Path | None, typer.Option(help="Your own CSV file, for the task `regression`.")] = None,
+    target: Annotated[str | None, typer.Option(help="Which column of the file is to be predicted.")] = None,
+    hold_out: Annotated[float, typer.Option(help="Share of the file's rows kept for testing.")] = 0.0,
     checkpoint_every: Annotated[int, typer.Option(help="Steps between checkpoints.")] = 1000,
     set_: Annotated[
         list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Change a setting, e.g. tracker.steps=20.")
@@ -39,12 +42,12 @@ def run(
         raise SettingError("--force starts anew and --resume goes on: give one of them")
     from civi.tasks import find_task
 
-    find_task(task)
+    found = find_task(task, data=data, target=target, hold_out=hold_out)
     from civi.report.progress import console
     from civi.run import Plan
     from civi.run import run as run_plan
 
-    plan = Plan.make(task, solver, recipe, seed, steps, set_ or [])
+    plan = Plan.make(found, solver, recipe, seed, steps, set_ or [])
     folder = out or Path("runs") / f"{task}-{solver}-{recipe}-{seed}"
     try:
         run_plan(plan, folder, console(), force=force, resume=resume, checkpoint_every=checkpoint_every)
@@ -63,6 +66,9 @@ def compare(
         int | None, typer.Option(help="Number of steps for every solver; the recipe's by default.")
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for the results; runs/compare-TASK by default.")] = None,
+    data: Annotated[Path | None, typer.Option(help="Your own CSV file, for the task `regression`.")] = None,
+    target: Annotated[str | None, typer.Option(help="Which column of the file is to be predicted.")] = None,
+    hold_out: Annotated[float, typer.Option(help="Share of the file's rows kept for testing.")] = 0.0,
     force: Annotated[bool, typer.Option("--force", help="Replace results that are in the folder.")] = False,
     set_: Annotated[
         list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Change a setting of every solver.")
@@ -71,24 +77,25 @@ def compare(
     """Fit a task with several solvers and seeds; write comparison.json, comparison.md and figures/."""
     from civi.tasks import find_task
 
-    find_task(task)
+    found = find_task(task, data=data, target=target, hold_out=hold_out)
     from civi.compare import compare as compare_plans
     from civi.plan import Plan
     from civi.report.progress import console
     from civi.solver import SOLVERS
 
     names = list(SOLVERS) if solvers == "all" else [name.strip() for name in solvers.split(",") if name.strip()]
-    plans = [Plan.make(task, name, recipe, 0, steps, set_ or []) for name in names]
+    plans = [Plan.make(found, name, recipe, 0, steps, set_ or []) for name in names]
     compare_plans(plans, seeds, out or Path("runs") / f"compare-{task}", console(), force=force)
 
 
 @app.command()
 def tasks() -> None:
     """List the tasks, one line each."""
-    from civi.tasks import TASKS
+    from civi.tasks import OWN_DATA, TASKS
 
-    for task in TASKS.values():
-        typer.echo(f"{task.name:<12} {task.summary}")
+    summaries = {name: task.summary for name, task in TASKS.items()} | OWN_DATA
+    for name, summary in summaries.items():
+        typer.echo(f"{name:<12} {summary}")
 
 
 @app.command()

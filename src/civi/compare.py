@@ -25,6 +25,7 @@ from civi.solver import Model, RunState, train
 from civi.solver.base import split
 from civi.solver.loop import halted
 from civi.solver.nuts import Nuts
+from civi.target import outward
 
 POINTS = 20
 CURVE_OUTER, CURVE_INNER = 1000, 2000
@@ -38,9 +39,10 @@ def run_solver(plan: Plan, seeds: Sequence[int], progress: Progress) -> Outcome:
     if isinstance(plan.settings.solver, Nuts):
         return _run_reference(plan, seeds)
     solver, target = plan.settings.solver, plan.task.make()
+    seen = plan.settings.pilot.look(target)
     family_keys, train_keys, measure_keys, draw_keys = jnp.stack([plan.keys(seed) for seed in seeds], axis=1)
     families = eqx.filter_vmap(lambda key: plan.settings.family.init(target.dim, key))(family_keys)
-    model = Model(families, target)
+    model = Model(families, seen)
     params, fixed = split(model)
     curve = Curve()
 
@@ -58,13 +60,13 @@ def run_solver(plan: Plan, seeds: Sequence[int], progress: Progress) -> Outcome:
     pause = max(1, solver.steps // POINTS)
     look(0, 0.0, params)
     trained = train(solver, model, train_keys, watch=watch, pause_every=pause)
-    measures = []
+    measures, draws = [], []
     for i in range(len(seeds)):
         one = eqx.combine(jax.tree.map(lambda leaf, i=i: leaf[i], trained.state.output), fixed)
-        bounds = neg_elbo_bounds(one.family, target, measure_keys[i])
-        draws = np.asarray(one.family.sample(draw_keys[i], plan.task.draws))
+        bounds = neg_elbo_bounds(one.family, seen, measure_keys[i])
+        draws.append(np.asarray(outward(seen, one.family.sample(draw_keys[i], plan.task.draws))))
         measures.append(
-            {"neg_elbo": bounds.upper, "neg_elbo_se": bounds.upper_se} | plan.task.measure(target, draws, bounds)
+            {"neg_elbo": bounds.upper, "neg_elbo_se": bounds.upper_se} | plan.task.measure(target, draws[i], bounds)
         )
     return Outcome(
         plan.solver,
@@ -75,6 +77,7 @@ def run_solver(plan: Plan, seeds: Sequence[int], progress: Progress) -> Outcome:
         trained.compile_seconds,
         solver.steps,
         plan.described()["settings"],
+        draws[0],
     )
 
 
@@ -83,12 +86,12 @@ def _run_reference(plan: Plan, seeds: Sequence[int]) -> Outcome:
     begun = time.perf_counter()
     references = [nuts.cached(plan.task.name, target, seed) for seed in seeds]
     seconds = (time.perf_counter() - begun) / len(seeds)
-    measures = []
+    measures, shown = [], references[0].pooled(plan.task.draws)
     for reference in references:
         trust = {"r_hat": float(reference.r_hat.max()), "effective_size": float(reference.effective_size.min())}
         measures.append(trust | plan.task.measure(target, reference.pooled(plan.task.draws), None))
     never: list[int | None] = [None] * len(seeds)
-    return Outcome("nuts", measures, Curve(), never, seconds, 0.0, nuts.warmup + nuts.draws, describe(nuts))
+    return Outcome("nuts", measures, Curve(), never, seconds, 0.0, nuts.warmup + nuts.draws, describe(nuts), shown)
 
 
 @eqx.filter_jit
@@ -138,5 +141,8 @@ def compare(plans: Sequence[Plan], seeds: int, folder: Path, console: Console, *
             live.update(live_table(done, names[i + 1 :], "compiling", task), refresh=True)
     files.write_text(folder / "comparison.md", markdown(best_first, task))
     draw_curves(best_first, task, folder / "figures" / "curves.png")
-    console.print(f"table, curves and comparison.json are in {folder}", soft_wrap=True)
+    if task.draw_comparison:
+        with console.status("drawing"):
+            task.draw_comparison(task.make(), {outcome.solver: outcome.draws for outcome in done}, folder / "figures")
+    console.print(f"table, figures and comparison.json are in {folder}", soft_wrap=True)
     return best_first

@@ -20,16 +20,17 @@ class Curve:
 
 @dataclass(frozen=True)
 class Outcome:
-    """One solver's row: its measures by seed, its curve, and for each seed the step at which it diverged, if it did."""
+    """One solver's row: measures by seed, curve, the step at which each seed diverged, if it did; seed 0's draws."""
 
     solver: str
-    measures: list[dict[str, float]]
+    measures: list[dict[str, Any]]
     curve: Curve
     diverged: list[int | None]
     seconds: float
     compile_seconds: float
     steps: int
     settings: dict[str, Any]
+    draws: np.ndarray
 
     def values(self, measure: str) -> np.ndarray:
         """A measure of the seeds that did not diverge; empty if this solver does not have it."""
@@ -38,7 +39,8 @@ class Outcome:
 
     def as_json(self) -> dict[str, Any]:
         """The outcome as it stands in comparison.json."""
-        return {**vars(self), "curve": vars(self.curve)}
+        content = {**vars(self), "curve": vars(self.curve)}
+        return {name: value for name, value in content.items() if name != "draws"}
 
 
 def ranked(outcomes: Sequence[Outcome], measure: str) -> list[Outcome]:

@@ -28,17 +28,18 @@ class Plan:
 
     @classmethod
     def make(
-        cls, task: str, solver: str, recipe: str, seed: int, steps: int | None, assignments: Sequence[str]
+        cls, task: str | Task, solver: str, recipe: str, seed: int, steps: int | None, assignments: Sequence[str]
     ) -> Plan:
         """Look up names, apply the overrides, refuse what cannot be run."""
-        found, settings = find_task(task), settings_for(task, solver, recipe)
+        found = find_task(task) if isinstance(task, str) else task
+        settings = settings_for(found.name, solver, recipe)
         if seed < 0:
             raise SettingError(f"seed must not be negative, not {seed}")
-        of_family = [a for a in assignments if a.replace("=", ".").split(".")[0] == "family"]
-        of_solver = [a for a in assignments if a not in of_family]
+        of_rest = [a for a in assignments if a.replace("=", ".").split(".")[0] in ("family", "pilot")]
+        of_solver = [a for a in assignments if a not in of_rest]
         of_solver += [] if steps is None or not hasattr(settings.solver, "steps") else [f"steps={steps}"]
-        with_family = override(settings, of_family)
-        chosen = replace(with_family, solver=override(settings.solver, of_solver))
+        with_rest = override(settings, of_rest)
+        chosen = replace(with_rest, solver=override(settings.solver, of_solver))
         return cls(found, solver, recipe, seed, chosen)
 
     def keys(self, seed: int) -> jax.Array:
@@ -47,6 +48,7 @@ class Plan:
 
     def described(self) -> dict[str, Any]:
         """The content of config.json; `settings` has the names that --set takes."""
-        settings = {**describe(self.settings.solver), "family": describe(self.settings.family)}
+        every = describe(self.settings)
+        settings = {**every.pop("solver"), **every}
         names = {"task": self.task.name, "solver": self.solver, "recipe": self.recipe, "seed": self.seed}
-        return {"civi": civi.__version__, **names, "settings": settings}
+        return {"civi": civi.__version__, **names, **self.task.options, "settings": settings}

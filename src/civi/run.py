@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from rich.console import Console
 
 from civi.checkpoint import Checkpoints, History
 from civi.config import differences
-from civi.diagnose import neg_elbo_bounds
+from civi.diagnose import log_q, neg_elbo_bounds
 from civi.errors import CheckpointError, SettingError
 from civi.plan import Plan
 from civi.report import files
@@ -22,6 +23,7 @@ from civi.report.progress import TrainingBar, flat, result_table
 from civi.solver import Model, RunState, Trained, train
 from civi.solver.loop import empty_history, start
 from civi.solver.nuts import Nuts
+from civi.target import outward
 
 
 def run(
@@ -49,24 +51,27 @@ def _run_family(
     plan: Plan, folder: Path, console: Console, *, resume: bool, checkpoint_every: int
 ) -> tuple[dict[str, Any], str]:
     family_key, train_key, measure_key, draw_key = plan.keys(plan.seed)
-    target = plan.task.make()
-    checkpoints = Checkpoints(folder / "checkpoints", every=checkpoint_every)
     begun = time.perf_counter()
-    model = Model(plan.settings.family.init(target.dim, family_key), target)
+    target = plan.task.make()
+    with console.status(f"{plan.task.name}: first look"):
+        seen = plan.settings.pilot.look(target)
+    checkpoints = Checkpoints(folder / "checkpoints", every=checkpoint_every)
+    model = Model(plan.settings.family.init(target.dim, family_key), seen)
     trained = _train(plan, model, train_key, checkpoints, console, resume=resume)
     seconds = time.perf_counter() - begun
     files.write_history(folder / "history.csv", trained.history)
 
     with console.status("measuring and drawing"):
-        draws = np.asarray(trained.model.family.sample(draw_key, plan.task.draws))
-        bounds = neg_elbo_bounds(trained.model.family, target, measure_key)
+        family = trained.model.family
+        draws = np.asarray(outward(seen, family.sample(draw_key, plan.task.draws)))
+        bounds = neg_elbo_bounds(family, seen, measure_key)
         metrics = _names(plan) | _training_measures(trained, seconds)
         metrics |= {"neg_elbo": bounds.upper, "neg_elbo_se": bounds.upper_se}
         metrics |= plan.task.measure(target, draws, bounds)
         files.write_json(folder / "metrics.json", metrics)
         files.write_draws(folder / "draws.nc", draws, _names(plan))
         draw_history(trained.history, folder / "figures" / "history.png")
-        plan.task.draw(target, trained.model.family, draws, folder / "figures")
+        plan.task.draw(target, partial(log_q, family, seen), {plan.solver: draws}, folder / "figures")
     return metrics, trained.message
 
 
@@ -91,7 +96,7 @@ def _run_reference(plan: Plan, folder: Path, console: Console) -> tuple[dict[str
         metrics |= plan.task.measure(target, draws, None)
         files.write_json(folder / "metrics.json", metrics)
         files.write_draws(folder / "draws.nc", reference.draws, _names(plan))
-        plan.task.draw(target, None, draws, folder / "figures")
+        plan.task.draw(target, None, {plan.solver: draws}, folder / "figures")
     return metrics, f"{nuts.chains} chains of {nuts.draws} draws"
 
 

@@ -1,6 +1,6 @@
 """Honest measures of a fit."""
 
 from civi.diagnose.distance import sliced_wasserstein
-from civi.diagnose.divergence import Bounds, neg_elbo_bounds
+from civi.diagnose.divergence import Bounds, log_q, neg_elbo_bounds
 
-__all__ = ["Bounds", "neg_elbo_bounds", "sliced_wasserstein"]
+__all__ = ["Bounds", "log_q", "neg_elbo_bounds", "sliced_wasserstein"]

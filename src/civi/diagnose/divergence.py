@@ -7,11 +7,11 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from civi.estimate import log_density, mix_own
 from civi.family import SemiImplicit
-from civi.target import Target
+from civi.target import Framed, Target
 
 OUTER, INNER, CHUNK = 10_000, 20_000, 500
 
@@ -50,6 +50,14 @@ def log_ratio_bounds(
     plain_J = log_density(family, z_J, inner_key, inner)
     safe_J = mix_own(plain_J, own_J, jnp.asarray(1 / (inner + 1)))
     return safe_J - log_p_J, plain_J - log_p_J
+
+
+@eqx.filter_jit
+def log_q(family: SemiImplicit, target: Target, z_J: Float[Array, "J D"], inner: int = 10_000) -> Float[Array, " J"]:
+    """log q(z) in the target's own coordinates, by the plain mean over `inner` samples in blocks."""
+    if not isinstance(target, Framed):
+        return log_density(family, z_J, jax.random.key(1), inner, block=500)
+    return log_q(family, target.target, target.frame.inward(z_J), inner) - target.frame.log_volume
 
 
 def _mean_and_se(values: Array) -> tuple[float, float]:

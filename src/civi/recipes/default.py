@@ -2,15 +2,28 @@
 
 tracker   bank of 10 steps: KL on the banana 0.005, where 100 fresh samples give 0.018 (docs/trackers.md)
 family    scale depends on eps; many narrow conditionals spread wide at the start, so that no mode is lost
+          regression: correlations in a frame besides, as the posterior has one mode and many dimensions
+pilot     regression: Laplace, so that the scale of the data does not matter; not for mean field, whose independence
+          would then hold in the pilot's coordinates and not in the user's
 update    Adam 1e-2 with cosine decay to 0
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from civi.family import Architecture
+from civi.pilot import Laplace
 from civi.solver import SOLVERS, Settings
+
+REGRESSIONS = {"spam": 3, "nodal": 3, "nodal-25": 3, "waveform": 10, "regression": 10}
+EXPLICIT = ("mfvb", "nuts")
 
 
 def default(task: str, solver: str) -> Settings:
     """Ours: robust."""
-    return SOLVERS[solver](Architecture())
+    if task not in REGRESSIONS:
+        return SOLVERS[solver](Architecture())
+    family = Architecture(noise_dim=REGRESSIONS[task], conditional="scaled-cholesky", scale=0.7, spread=1.0)
+    settings = SOLVERS[solver](family)
+    return settings if solver in EXPLICIT else replace(settings, pilot=Laplace())

@@ -6,6 +6,8 @@ log scales that start at 0, and the last iterate as the result.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from civi.errors import SettingError
 from civi.family import Architecture
 from civi.solver import Civi, Settings
@@ -32,8 +34,15 @@ def _literal(architecture: Architecture, steps: int, samples: Samples, beta: flo
     return Settings(architecture, solver)
 
 
+def _regression(noise_dim: int) -> Architecture:
+    return replace(TOYS, hidden=(200, 200), noise_dim=noise_dim, noise_scale=10.0, conditional="cholesky")
+
+
 TABLE = {
     "two-modal": _literal(TOYS, 200, Samples(100, 1000), 0.99, CiviAdam(3e-4, 0.9)),
     "star": _literal(TOYS, 300, Samples(200, 2000), 0.999, CiviAdam(2e-4, 0.9)),
     "banana": _literal(TOYS, 300, Samples(200, 2000), 0.999, CiviAdam(3e-4, 1.0)),
+    "spam": _literal(_regression(3), 600, Samples(50, 500), 0.999, CiviAdam(1.5e-4, 0.7, 0.2, 0.6)),
+    "nodal": _literal(_regression(3), 600, Samples(200, 2000), 0.99, CiviAdam(1.7e-4, 0.75, 1.7e-4, 0.85)),
+    "waveform": _literal(_regression(10), 3000, Samples(100, 1000), 0.999, CiviAdam(3e-4, 0.85, 2.5e-4, 0.85)),
 }

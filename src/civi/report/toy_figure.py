@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import matplotlib
@@ -12,17 +12,16 @@ import numpy as np
 from jaxtyping import Array
 from matplotlib.figure import Figure
 
-from civi.estimate import log_density
-from civi.family import SemiImplicit
 from civi.target import SampledTarget
 
 matplotlib.use("Agg")
-GRID, INNER = 120, 10_000
+GRID = 120
 MASSES = (0.95, 0.8, 0.6, 0.4, 0.2)
+LogQ = Callable[[Array], Array]
 
 
-def draw_toy(target: SampledTarget, family: SemiImplicit | None, draws: np.ndarray, path: Path, name: str) -> Path:
-    """Two panels over the region of highest target density; without a family, no contours of q."""
+def draw_toy(target: SampledTarget, log_q: LogQ | None, draws: np.ndarray, path: Path, name: str) -> Path:
+    """Two panels over the region of highest target density; without a density, no contours of q."""
     exact = np.asarray(target.sample(jax.random.key(0), 4000))
     low, high = np.quantile(exact, 0.002, axis=0), np.quantile(exact, 0.998, axis=0)
     low, high = low - 0.15 * (high - low), high + 0.15 * (high - low)
@@ -35,10 +34,10 @@ def draw_toy(target: SampledTarget, family: SemiImplicit | None, draws: np.ndarr
     for axes in (left, right):
         axes.contourf(x, y, p, levels=[*mass_levels(p), p.max() * 1.001], cmap="Blues")
         axes.set(xlabel="$z_1$", ylabel="$z_2$", xlim=(low[0], high[0]), ylim=(low[1], high[1]))
-    if family is not None:
-        q = np.asarray(_density(family, points)).reshape(x.shape)
+    if log_q is not None:
+        q = np.exp(np.asarray(log_q(points))).reshape(x.shape)
         left.contour(x, y, q, levels=mass_levels(q), colors="#b2182b", linewidths=1.2)
-    left.set_title("target (filled)" + (" and q (lines)" if family is not None else ""))
+    left.set_title("target (filled)" + (" and q (lines)" if log_q is not None else ""))
     right.plot(*draws[:1500].T, ".", color="#b2182b", markersize=2.5, alpha=0.6)
     right.set_title("draws on the target")
     shares = ", ".join(f"{mass:.0%}" for mass in MASSES)
@@ -47,15 +46,10 @@ def draw_toy(target: SampledTarget, family: SemiImplicit | None, draws: np.ndarr
     return path
 
 
-@eqx.filter_jit
-def _density(family: SemiImplicit, points: Array) -> Array:
-    return jnp.exp(log_density(family, points, jax.random.key(1), INNER, block=500))
-
-
-def mass_levels(density: np.ndarray) -> list[float]:
-    """Density levels whose regions hold the shares MASSES of the mass on the grid, increasing."""
+def mass_levels(density: np.ndarray, masses: Sequence[float] = MASSES) -> list[float]:
+    """Density levels whose regions hold these shares of the mass on the grid, increasing."""
     finite = np.where(np.isfinite(density), density, 0.0)
     falling = np.sort(finite.ravel())[::-1]
     held = np.cumsum(falling) / max(falling.sum(), np.finfo(float).tiny)
-    levels = falling[np.minimum(np.searchsorted(held, MASSES), falling.size - 1)]
-    return (levels + np.arange(len(MASSES)) * 1e-6 * max(levels.max(), 1e-12)).tolist()
+    levels = falling[np.minimum(np.searchsorted(held, masses), falling.size - 1)]
+    return (levels + np.arange(len(masses)) * 1e-6 * max(levels.max(), 1e-12)).tolist()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import equinox as eqx
@@ -10,7 +10,8 @@ import jax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from civi.family import Architecture, SemiImplicit
-from civi.target import Target
+from civi.pilot import PILOTS, NoPilot, Pilot
+from civi.target import Target, batch_of
 
 OUTPUTS = ("last", "average", "uniform")
 
@@ -39,6 +40,11 @@ def groups(params: Model) -> Model:
         return "mixing" if ".mixing" in parts else "scale" if ".conditional" in parts else "decoder"
 
     return jax.tree_util.tree_map_with_path(name, params)
+
+
+def on_batch(fixed: Model, key: PRNGKeyArray, count: int) -> Model:
+    """The fixed part of a model with its target on a random batch of `count` rows (0: all)."""
+    return Model(fixed.family, batch_of(fixed.target, key, count))
 
 
 class Info(NamedTuple):
@@ -80,3 +86,4 @@ class Settings:
 
     family: Architecture
     solver: Any
+    pilot: Pilot = field(default_factory=NoPilot, metadata={"kinds": PILOTS})

@@ -17,7 +17,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from civi.errors import require
 from civi.estimate import LogRatios, Sketch, log_ratios, mix_own
 from civi.family import Architecture, Outer
-from civi.solver.base import OUTPUTS, Info, Model, Settings, groups, split
+from civi.solver.base import OUTPUTS, Info, Model, Settings, groups, on_batch, split
 from civi.tracker import TRACKERS, Auxiliary, Bank, Pool, PoolState, Start, Tracked, Tracker
 from civi.update import UPDATES, FirstOrder, Samples, Update
 
@@ -32,6 +32,7 @@ class CiviState(NamedTuple):
     optimiser: optax.OptState
     pool: PoolState
     pool_key: PRNGKeyArray
+    data_key: PRNGKeyArray
     tracker: Any
 
 
@@ -72,6 +73,8 @@ class Civi:
             f"pool.draw = each uses all {self.pool.chunk} samples of the chunk: set samples.outer to the same number",
         )
         require(not each or not self.samples.growth, "samples.growth needs pool.draw = uniform, so that K1 can grow")
+        message = "samples.batch keeps a batch of data with its chunk of outer samples: set pool.renew to 1"
+        require(not self.samples.batch or self.pool.renew == 1, message)
         self._chunked_pool()
 
     def _chunked_pool(self) -> Pool:
@@ -79,12 +82,13 @@ class Civi:
 
     def init(self, model: Model, key: PRNGKeyArray) -> CiviState:
         """theta_1, the first chunk, and log y_1 = log g(theta_1)."""
-        pool_key, inner_key = jax.random.split(key)
+        pool_key, inner_key, data_key = jax.random.split(key, 3)
         params, fixed = split(model)
         pool = self._chunked_pool().init(model.family.draw_outer, pool_key)
-        ratios = self._oracle(params, fixed, pool.outer, "auxiliary", jnp.asarray(1.0), inner_key)
+        data = self._batch(fixed, pool, data_key)
+        ratios = self._oracle(params, data, pool.outer, "auxiliary", jnp.asarray(1.0), inner_key)
         tracker = self.tracker.init(Start(ratios, self.samples.most("inner", self.steps)))
-        return CiviState(params, self._optimiser(params).init(params), pool, pool_key, tracker)
+        return CiviState(params, self._optimiser(params).init(params), pool, pool_key, data_key, tracker)
 
     def step(self, fixed: Model, state: CiviState, t: Int[Array, ""], key: PRNGKeyArray) -> tuple[CiviState, Info]:
         """One iteration of Algorithm 1."""
@@ -92,6 +96,7 @@ class Civi:
         t = jnp.asarray(t, float)
         pool = self._chunked_pool()
         draw_outer = eqx.combine(state.params, fixed).family.draw_outer
+        data = self._batch(fixed, state.pool, state.data_key)
 
         outer_count = self.samples.at("outer", t, self.steps)
         share_J = pool.shares(outer_count, self.samples.most("outer", self.steps), share_key)
@@ -99,8 +104,8 @@ class Civi:
         outer_S = jax.tree.map(lambda values_J: values_J[picked.index_S], state.pool.outer)
 
         def objective(params: Model) -> tuple[Array, Evaluated]:
-            ratios = self._oracle(params, fixed, outer_S, "inner", t, inner_key)
-            still = jax.lax.stop_gradient((eqx.combine(params, fixed).family, ratios))
+            ratios = self._oracle(params, data, outer_S, "inner", t, inner_key)
+            still = jax.lax.stop_gradient((eqx.combine(params, data).family, ratios))
             tracked, tracker = self.tracker.observe(state.tracker, *still, picked.index_S)
             return self._weighted(ratios, tracked, tracker, picked.share_S)
 
@@ -111,14 +116,20 @@ class Civi:
 
         next_pool, new_J = pool.advance(state.pool, draw_outer, state.pool_key)
 
+        next_data = self._batch(fixed, next_pool, state.data_key)
+
         def oracle(query: Model) -> LogRatios:
-            return self._oracle(query, fixed, next_pool.outer, "auxiliary", t, auxiliary_key)
+            return self._oracle(query, next_data, next_pool.outer, "auxiliary", t, auxiliary_key)
 
         tracker = self.tracker.refresh(seen.tracker, Auxiliary(state.params, params, new_J, oracle))
 
         weight_mean, weight_sd = _mean_and_sd(seen.weight_S, picked.share_S)
         info = Info(seen.neg_elbo, weight_mean, weight_sd, optax.tree.norm(gradient), acceptance=jnp.ones(()))
-        return CiviState(params, optimiser, next_pool, state.pool_key, tracker), info
+        return CiviState(params, optimiser, next_pool, state.pool_key, state.data_key, tracker), info
+
+    def _batch(self, fixed: Model, pool: PoolState, key: PRNGKeyArray) -> Model:
+        """The data of this chunk: y_j is only comparable with g_j on the same batch, so both are renewed together."""
+        return on_batch(fixed, jax.random.fold_in(key, pool.next_block), self.samples.batch)
 
     def _oracle(
         self, params: Model, fixed: Model, outer: Outer, kind: str, t: Float[Array, ""], key: PRNGKeyArray

@@ -6,12 +6,12 @@ import hashlib
 import json
 import os
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
 import jax
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
+from civi.cache import cache_folder
 from civi.errors import require
 from civi.family import Architecture
 from civi.solver.base import Settings
@@ -71,7 +71,7 @@ class Nuts:
 
     def cached(self, name: str, target: Target, seed: int) -> Reference:
         """The same draws without running again, if this target, these settings and this seed were run before."""
-        file = cache_folder() / f"{name}-{self._fingerprint(target, seed)}.npz"
+        file = cache_folder("nuts") / f"{name}-{self._fingerprint(target, seed)}.npz"
         if file.exists():
             with np.load(file, allow_pickle=False) as saved:
                 return Reference(
@@ -91,12 +91,6 @@ class Nuts:
         values = np.asarray(jax.jit(jax.vmap(target.log_prob))(probe)).round(3).tolist()
         content = json.dumps([asdict(self), seed, target.dim, values])
         return hashlib.sha256(content.encode()).hexdigest()[:16]
-
-
-def cache_folder() -> Path:
-    """CIVI_CACHE_DIR, or the user's cache folder."""
-    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(os.environ.get("CIVI_CACHE_DIR") or Path(home) / "civi") / "nuts"
 
 
 def nuts(family: Architecture) -> Settings:

@@ -15,7 +15,7 @@ from civi.errors import require
 from civi.estimate import LogRatios, log_ratios, mix_own
 from civi.estimate.reverse import entropy_score, reverse_conditional
 from civi.family import Architecture, Outer
-from civi.solver.base import OUTPUTS, Info, Model, Settings, groups, split
+from civi.solver.base import OUTPUTS, Info, Model, Settings, groups, on_batch, split
 from civi.update import UPDATES, FirstOrder, Samples, Update
 
 
@@ -59,7 +59,8 @@ class Uivi:
 
     def step(self, fixed: Model, state: UiviState, t: Int[Array, ""], key: PRNGKeyArray) -> tuple[UiviState, Info]:
         """One iteration: outer samples, reverse draws, gradient, update."""
-        outer_key, chain_key, inner_key = jax.random.split(key, 3)
+        outer_key, chain_key, inner_key, data_key = jax.random.split(key, 4)
+        fixed = on_batch(fixed, data_key, self.samples.batch)
         now = eqx.combine(state.params, fixed)
         outer = now.family.draw_outer(outer_key, self.samples.outer)
         ratios = self._look(now, outer, inner_key)

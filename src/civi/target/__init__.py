@@ -1,17 +1,33 @@
 """Targets: what is to be approximated, as log p(x, z)."""
 
-from civi.target.base import LogDensity, SampledTarget, Target, check_shape, check_values
+from civi.target.base import (
+    BatchedTarget,
+    LogDensity,
+    SampledTarget,
+    Target,
+    batch_of,
+    check_shape,
+    check_values,
+)
+from civi.target.frame import Frame, Framed, outward
+from civi.target.regression import LogisticRegression
 from civi.target.toy import Banana, GaussianMixture, banana, star, two_modal
 
 __all__ = [
     "Banana",
+    "BatchedTarget",
+    "Frame",
+    "Framed",
     "GaussianMixture",
     "LogDensity",
+    "LogisticRegression",
     "SampledTarget",
     "Target",
     "banana",
+    "batch_of",
     "check_shape",
     "check_values",
+    "outward",
     "star",
     "two_modal",
 ]

@@ -10,7 +10,7 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from civi.errors import TargetError
+from civi.errors import SettingError, TargetError
 
 
 @runtime_checkable
@@ -34,6 +34,31 @@ class SampledTarget(Target, Protocol):
     def sample(self, key: PRNGKeyArray, count: int) -> Float[Array, "N D"]:
         """Exact draws."""
         ...
+
+
+@runtime_checkable
+class BatchedTarget(Target, Protocol):
+    """A target with rows of data, of which a step may see only a batch."""
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        ...
+
+    def batch(self, key: PRNGKeyArray, count: int) -> Target:
+        """An unbiased log p(x, z) from `count` random rows."""
+        ...
+
+
+def batch_of(target: Target, key: PRNGKeyArray, count: int) -> Target:
+    """The target on a random batch of `count` rows, or as it is for count = 0."""
+    if not count:
+        return target
+    if not isinstance(target, BatchedTarget) or not target.rows:
+        raise SettingError("samples.batch needs a target with rows of data, and this one has none: leave it at 0")
+    if count > target.rows:
+        raise SettingError(f"samples.batch ({count}) is larger than the data ({target.rows} rows): make it smaller")
+    return target.batch(key, count)
 
 
 class LogDensity(eqx.Module):

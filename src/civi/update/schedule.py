@@ -37,7 +37,7 @@ class Samples:
     """K1 = outer, K2 = inner and K3 = auxiliary samples of a step (auxiliary = 0: as many as inner).
 
     growth = 0.8 makes them the theorem's C t^(4/5). stages = 1,50,100 gives K2 these values in equal parts of the run
-    (SIVI). Arrays have the largest size of the run and the rest is masked.
+    (SIVI). Arrays have the largest size of the run and the rest is masked. batch = rows of data a step sees (0: all).
     """
 
     outer: int = 128
@@ -45,12 +45,14 @@ class Samples:
     auxiliary: int = 0
     growth: float = 0.0
     stages: tuple[int, ...] = ()
+    batch: int = 0
 
     def __post_init__(self) -> None:
         require(self.outer >= 1, f"samples.outer (K1) must be at least 1, not {self.outer}")
         require(self.inner >= 1, f"samples.inner (K2) must be at least 1, not {self.inner}")
         require(self.auxiliary >= 0, f"samples.auxiliary (K3) must be at least 0 (0: as K2), not {self.auxiliary}")
         require(0 <= self.growth <= 1, f"samples.growth must be in [0, 1], not {self.growth}")
+        require(self.batch >= 0, f"samples.batch must be at least 0 (0: all rows), not {self.batch}")
         require(all(k >= 1 for k in self.stages), f"samples.stages must be at least 1 each, not {self.stages}")
 
     def at(self, kind: str, t: Array, steps: int) -> Array:

@@ -1,0 +1,171 @@
+"""Reference draws of the unconstrained parameters of the models in fit_models.py, cached.
+
+python benchmarks/fit_references.py          makes those that are missing, prints how far each can be trusted
+
+NUTS in double precision, except where better draws exist. The funnel and the Gaussian are drawn independently. In the
+centred eight schools NUTS misses the neck of the funnel, so its reference is that of the non-centred model, transformed
+exactly: theta = mu + tau z, with mu and log tau as they are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+
+import jax
+import numpy as np
+from fit_models import MODELS, ModelCase
+from jax.flatten_util import ravel_pytree
+from numpyro.infer import MCMC, NUTS
+from numpyro.infer.util import initialize_model
+from rich.console import Console
+from rich.table import Table
+
+from civi.cache import cache_folder
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", FutureWarning)
+    import arviz
+
+
+@dataclass(frozen=True)
+class FitReference:
+    """Unconstrained draws (chain, draw, D) in the order of `ravel_pytree`, rank R-hat and bulk effective size (D,)."""
+
+    draws: np.ndarray
+    r_hat: np.ndarray
+    effective_size: np.ndarray
+    divergences: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """Settings of NUTS; independent draws use chains, draws and seed alone."""
+
+    chains: int = 4
+    warmup: int = 2000
+    draws: int = 5000
+    accept: float = 0.95
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Unconstrained:
+    """A model's log density of one vector, in the order of `ravel_pytree`, and valid starts (chain, D)."""
+
+    log_density: Callable[[jax.Array], jax.Array]
+    starts: jax.Array
+
+
+SAMPLING = {name: Sampling(accept=0.99) for name in ("eight-schools-centred", "eight-schools-noncentred", "garch11")}
+
+
+def unconstrained(case: ModelCase, chains: int, seed: int) -> Unconstrained:
+    """The potential that NumPyro itself would sample, as a function of a vector."""
+    keys = jax.random.split(jax.random.PRNGKey(seed), chains)
+    info = initialize_model(keys, case.model, model_args=case.args, model_kwargs=dict(case.kwargs))
+    _, unravel = ravel_pytree(jax.tree.map(lambda leaf: leaf[0], info.param_info.z))
+    starts = jax.vmap(lambda z: ravel_pytree(z)[0])(info.param_info.z)
+    return Unconstrained(lambda vector: -info.potential_fn(unravel(vector)), starts)
+
+
+def nuts(case: ModelCase, sampling: Sampling) -> tuple[np.ndarray, int]:
+    """Draws (chain, draw, D) with a dense mass matrix, and the number of divergences."""
+    target = unconstrained(case, sampling.chains, sampling.seed)
+    kernel = NUTS(
+        potential_fn=lambda vector: -target.log_density(vector),
+        target_accept_prob=sampling.accept,
+        dense_mass=True,
+    )
+    mcmc = MCMC(
+        kernel,
+        num_warmup=sampling.warmup,
+        num_samples=sampling.draws,
+        num_chains=sampling.chains,
+        chain_method="vectorized",
+        progress_bar=False,
+    )
+    mcmc.run(jax.random.PRNGKey(sampling.seed + 1), init_params=target.starts, extra_fields=("diverging",))
+    return np.asarray(mcmc.get_samples(group_by_chain=True)), int(mcmc.get_extra_fields()["diverging"].sum())
+
+
+def independent(case: ModelCase, sampling: Sampling) -> tuple[np.ndarray, int]:
+    """Draws of the case's own sampler, in the shape of chains."""
+    draws = case.exact_unconstrained_draws(np.random.default_rng(sampling.seed), sampling.chains * sampling.draws)
+    return draws.reshape(sampling.chains, sampling.draws, -1), 0
+
+
+def centred_schools(case: ModelCase, sampling: Sampling) -> tuple[np.ndarray, int]:
+    """The non-centred draws (mu, log tau, z) as (mu, log tau, theta)."""
+    draws, divergences = nuts(MODELS["eight-schools-noncentred"], sampling)
+    mu, log_tau, z = np.split(draws, [1, 2], axis=-1)
+    return np.concatenate([mu, log_tau, mu + np.exp(log_tau) * z], axis=-1), divergences
+
+
+SAMPLERS = {"eight-schools-centred": centred_schools}
+
+
+def reference(case: ModelCase, sampling: Sampling | None = None) -> FitReference:
+    """The reference of this case, from the cache if the same log density was sampled with the same settings before."""
+    sampling = sampling or SAMPLING.get(case.name, Sampling())
+    with jax.enable_x64(True):
+        file = cache_folder("fit-references") / f"{case.name}-{fingerprint(case, sampling)}.npz"
+        if file.exists():
+            with np.load(file, allow_pickle=False) as saved:
+                return FitReference(
+                    **{name: saved[name] for name in ("draws", "r_hat", "effective_size")},
+                    divergences=int(saved["divergences"]),
+                    seconds=float(saved["seconds"]),
+                )
+        made = make(case, sampling)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    part = file.with_suffix(f".{os.getpid()}.part.npz")
+    np.savez(part, **asdict(made))
+    part.replace(file)
+    return made
+
+
+def make(case: ModelCase, sampling: Sampling) -> FitReference:
+    """Draw without the cache, by the best sampler there is."""
+    sampler = independent if case.exact_unconstrained_draws else SAMPLERS.get(case.name, nuts)
+    begun = time.perf_counter()
+    draws, divergences = sampler(case, sampling)
+    seconds = time.perf_counter() - begun
+    as_dataset = arviz.convert_to_dataset(draws)
+    r_hat = arviz.rhat(as_dataset, method="rank")["x"].to_numpy()
+    return FitReference(draws, r_hat, arviz.ess(as_dataset, method="bulk")["x"].to_numpy(), divergences, seconds)
+
+
+def fingerprint(case: ModelCase, sampling: Sampling) -> str:
+    """A hash of the settings and of log density values at fixed points, to six digits."""
+    target = unconstrained(case, 1, 0)
+    points = np.random.default_rng(0).normal(size=(8, target.starts.shape[-1]))
+    values = np.asarray(jax.jit(jax.vmap(target.log_density))(points))
+    content = json.dumps([case.name, asdict(sampling), points.shape, [f"{value:.6g}" for value in values]])
+    return hashlib.sha256(content.encode()).hexdigest()[:16]
+
+
+def main() -> None:
+    """Print the table."""
+    table = Table("model", "D", "R-hat max", "ESS min", "divergences", "seconds")
+    for case in MODELS.values():
+        made = reference(case)
+        table.add_row(
+            case.name,
+            str(made.draws.shape[-1]),
+            f"{made.r_hat.max():.4f}",
+            f"{made.effective_size.min():.0f}",
+            str(made.divergences),
+            f"{made.seconds:.1f}",
+        )
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main()
