@@ -42,15 +42,16 @@ class Laplace:
         check_shape(target)
         with jax.enable_x64(True):
             found = _mode(target, jnp.zeros(target.dim, jnp.float64), self.steps)
-            location, factor = (np.asarray(array) for array in found)
+            location, factor, log_p, slope = (np.asarray(array, np.float32) for array in found)
         if not (np.isfinite(location).all() and np.isfinite(factor).all()):
             raise TargetError("the pilot found no finite mode of the log density: check it at z = 0, or set pilot=none")
-        return Framed(target, Frame(jnp.asarray(location, float), jnp.asarray(factor, float)))
+        frame = Frame(jnp.asarray(location), jnp.asarray(factor))
+        return Framed(target, frame, jnp.asarray(log_p), jnp.asarray(slope))
 
 
 @eqx.filter_jit
-def _mode(target: Target, start: Float[Array, " D"], steps: int) -> tuple[Array, Array]:
-    """The highest point found from `start`, and the Cholesky factor of the inverse curvature there."""
+def _mode(target: Target, start: Float[Array, " D"], steps: int) -> tuple[Array, Array, Array, Array]:
+    """The highest point found from `start`, the factor of the inverse curvature, log p and its gradient there."""
 
     def more(climb: Climb) -> Array:
         return (climb.steps < steps) & (climb.gained > 1e-9 * (1 + jnp.abs(climb.log_p)))
@@ -60,8 +61,9 @@ def _mode(target: Target, start: Float[Array, " D"], steps: int) -> tuple[Array,
 
     first = Climb(start, target.log_prob(start), jnp.asarray(jnp.inf), jnp.zeros(()))
     found = jax.lax.while_loop(more, step, first)
-    curvature = _positive(-jax.hessian(target.log_prob)(found.z))
-    return found.z, jnp.linalg.cholesky(jnp.linalg.inv(curvature))
+    z = found.z.astype(jnp.float32).astype(found.z.dtype)
+    curvature = _positive(-jax.hessian(target.log_prob)(z))
+    return z, jnp.linalg.cholesky(jnp.linalg.inv(curvature)), *jax.value_and_grad(target.log_prob)(z)
 
 
 def _newton(log_prob: Callable[[Array], Array], climb: Climb) -> Climb:

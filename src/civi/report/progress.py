@@ -66,7 +66,9 @@ def measures(metrics: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _number(value: Any) -> str:
-    if value is None or (isinstance(value, float) and not math.isfinite(value)):
+    if value is None:
+        return "-"
+    if isinstance(value, float) and not math.isfinite(value):
         return "not finite"
     if isinstance(value, float):
         return f"{value:.4f}" if abs(value) < 1000 else f"{value:.4g}"

@@ -63,11 +63,11 @@ def draw_pairs(draws: Draws, columns: Sequence[str], path: Path, title: str) -> 
     figure = Figure(figsize=(size, size), layout="constrained")
     axes = figure.subplots()
     for i, (name, values) in enumerate(shown.items()):
-        cells, pen = (values - low) / (high - low), {"colour": colours[name], "width": 1.0 if i else 2.2}
+        cells, pen = (values - low) / (high - low), (colours[name], 1.0 if i else 2.2)
         for row in range(count):
-            _draw_marginal(axes, cells[:, row], row, count, **pen)
+            _draw_marginal(axes, cells[:, row], row, count, *pen)
             for column in range(row):
-                _draw_joint(axes, cells[:, column], cells[:, row], column, count - 1 - row, **pen)
+                _draw_joint(axes, cells[:, column], cells[:, row], column, count - 1 - row, *pen)
     _frame_cells(axes, columns)
     figure.legend(handles=_handles(colours), loc="upper right", bbox_to_anchor=(0.98, 0.94), frameon=False, fontsize=14)
     figure.suptitle(f"{title}: joint posteriors of all pairs, regions of 90% and 50%")

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from civi.family import Architecture, SemiImplicit
 from civi.pilot import PILOTS, NoPilot, Pilot
-from civi.target import Target, batch_of
+from civi.target import Target
 
 OUTPUTS = ("last", "average", "uniform")
 
@@ -40,11 +40,6 @@ def groups(params: Model) -> Model:
         return "mixing" if ".mixing" in parts else "scale" if ".conditional" in parts else "decoder"
 
     return jax.tree_util.tree_map_with_path(name, params)
-
-
-def on_batch(fixed: Model, key: PRNGKeyArray, count: int) -> Model:
-    """The fixed part of a model with its target on a random batch of `count` rows (0: all)."""
-    return Model(fixed.family, batch_of(fixed.target, key, count))
 
 
 class Info(NamedTuple):

@@ -14,8 +14,9 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from civi.errors import require
 from civi.estimate import LogRatios, log_ratios, mix_own
 from civi.estimate.reverse import entropy_score, reverse_conditional
-from civi.family import Architecture, Outer
-from civi.solver.base import OUTPUTS, Info, Model, Settings, groups, on_batch, split
+from civi.family import Architecture, Outer, SemiImplicit
+from civi.solver.base import OUTPUTS, Info, Model, Settings, groups, split
+from civi.target import Target, batch_of
 from civi.update import UPDATES, FirstOrder, Samples, Update
 
 
@@ -60,12 +61,12 @@ class Uivi:
     def step(self, fixed: Model, state: UiviState, t: Int[Array, ""], key: PRNGKeyArray) -> tuple[UiviState, Info]:
         """One iteration: outer samples, reverse draws, gradient, update."""
         outer_key, chain_key, inner_key, data_key = jax.random.split(key, 4)
-        fixed = on_batch(fixed, data_key, self.samples.batch)
-        now = eqx.combine(state.params, fixed)
-        outer = now.family.draw_outer(outer_key, self.samples.outer)
-        ratios = self._look(now, outer, inner_key)
+        data = batch_of(fixed.target, data_key, self.samples.batch)
+        family = eqx.combine(state.params, fixed).family
+        outer = family.draw_outer(outer_key, self.samples.outer)
+        ratios = self._look(family, data, outer, inner_key)
         draws = reverse_conditional(
-            now.family,
+            family,
             ratios.z_J,
             outer.eps,
             jnp.exp(state.log_step_size),
@@ -74,12 +75,11 @@ class Uivi:
             kept=self.kept,
             leapfrog=self.leapfrog,
         )
-        score_J = entropy_score(now.family, ratios.z_J, draws.eps_MJ)
+        score_J = entropy_score(family, ratios.z_J, draws.eps_MJ)
 
         def objective(params: Model) -> Array:
-            model = eqx.combine(params, fixed)
-            z_J, _ = model.family.push(outer)
-            return ((score_J * z_J).sum(1) - jax.vmap(model.target.log_prob)(z_J)).mean()
+            z_J, _ = eqx.combine(params, fixed).family.push(outer)
+            return ((score_J * z_J).sum(1) - jax.vmap(data.log_prob)(z_J)).mean()
 
         gradient = jax.grad(objective)(state.params)
         change, optimiser = self._optimiser(state.params).update(gradient, state.optimiser, state.params)
@@ -90,9 +90,9 @@ class Uivi:
         info = Info(log_g_J.mean(), one, none, optax.tree.norm(gradient), draws.acceptance)
         return UiviState(optax.apply_updates(state.params, change), optimiser, log_step_size), info
 
-    def _look(self, model: Model, outer: Outer, key: PRNGKeyArray) -> LogRatios:
-        inner_eps = model.family.noise.sample(key, self.samples.inner)
-        return log_ratios(model.family, model.target.log_prob, outer, inner_eps, jnp.asarray(self.samples.inner))
+    def _look(self, family: SemiImplicit, data: Target, outer: Outer, key: PRNGKeyArray) -> LogRatios:
+        inner_eps = family.noise.sample(key, self.samples.inner)
+        return log_ratios(family, data.log_prob, outer, inner_eps, jnp.asarray(self.samples.inner))
 
     def _optimiser(self, params: Model) -> optax.GradientTransformation:
         return self.update.transformation(groups(params), self.steps)
