@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import jax
-import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
+DIRECTIONS = 500
 
-@jax.jit
-def sliced_wasserstein(x: Float[Array, "N D"], y: Float[Array, "N D"], key: PRNGKeyArray) -> Float[Array, ""]:
-    """Sliced Wasserstein-2: root of the mean over 500 random directions of W2^2 between the projections."""
-    direction = jax.random.normal(key, (x.shape[1], 500))
-    direction = direction / jnp.linalg.norm(direction, axis=0)
-    return jnp.sqrt(((jnp.sort(x @ direction, axis=0) - jnp.sort(y @ direction, axis=0)) ** 2).mean())
+
+def sliced_wasserstein(
+    x: Float[Array | np.ndarray, "N D"], y: Float[Array | np.ndarray, "N D"], key: PRNGKeyArray
+) -> float:
+    """Sliced Wasserstein-2: root of the mean over 500 random directions of W2^2 between the projections.
+
+    In NumPy, whose sort is about twenty times faster than XLA's on a CPU.
+    """
+    direction = np.asarray(jax.random.normal(key, (DIRECTIONS, x.shape[1])))
+    direction = direction / np.linalg.norm(direction, axis=1, keepdims=True)
+    sorted_x, sorted_y = (np.sort(direction @ np.asarray(points, np.float32).T, axis=1) for points in (x, y))
+    return float(np.sqrt(((sorted_x - sorted_y).astype(np.float64) ** 2).mean()))

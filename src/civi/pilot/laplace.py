@@ -16,7 +16,7 @@ from civi.errors import TargetError, require
 from civi.target import Frame, Framed, Target, check_shape
 
 HALVINGS = 20
-FLATTEST = 1e-10
+FLATTEST = 1e-14
 
 
 class Climb(NamedTuple):

@@ -37,8 +37,8 @@ def _measure(target: Any, draws: np.ndarray, bounds: Bounds | None) -> dict[str,
     exact_key, other_key, slice_key = jax.random.split(jax.random.key(0), 3)
     exact, other = target.sample(exact_key, len(draws)), target.sample(other_key, len(draws))
     distance = {
-        "sliced_wasserstein": float(sliced_wasserstein(draws, exact, slice_key)),
-        "sliced_wasserstein_floor": float(sliced_wasserstein(other, exact, slice_key)),
+        "sliced_wasserstein": sliced_wasserstein(draws, exact, slice_key),
+        "sliced_wasserstein_floor": sliced_wasserstein(other, exact, slice_key),
     }
     if bounds is None:
         return distance
