@@ -143,7 +143,7 @@ def hierarchical_logistic_data(rows: int = 240, groups: int = 10) -> dict[str, A
 
 
 def gaussian_process(x: np.ndarray, y: np.ndarray | None = None) -> None:
-    """Hyper-parameters of a squared-exponential kernel; a jitter of 1e-5 keeps its Cholesky factor finite in float32."""
+    """Hyper-parameters of a squared-exponential kernel, with a jitter for its Cholesky factor in float32."""
     lengthscale = numpyro.sample("lengthscale", dist.LogNormal(0, 1))
     amplitude = numpyro.sample("amplitude", dist.HalfNormal(2))
     noise = numpyro.sample("noise", dist.HalfNormal(1))

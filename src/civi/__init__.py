@@ -17,6 +17,8 @@ from typing import Any
 __version__ = "0.1.0"
 
 _HOME = {
+    "fit": "civi.fitting",
+    "Posterior": "civi.posterior",
     "Architecture": "civi.family",
     "SemiImplicit": "civi.family",
     "LogDensity": "civi.target",

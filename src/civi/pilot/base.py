@@ -10,7 +10,7 @@ from civi.target import Target
 
 @runtime_checkable
 class Pilot(Protocol):
-    """One of none, laplace."""
+    """One of none, laplace, gaussian."""
 
     def look(self, target: Target) -> Target:
         """The target, framed."""

@@ -16,15 +16,17 @@ from civi.errors import TargetError, require
 from civi.target import Frame, Framed, Target, check_shape
 
 HALVINGS = 20
-FLATTEST = 1e-14
+FLATTEST = 1e-6
+ROUNDING = 4e-6
+CLOSE = 1e-6
 
 
 class Climb(NamedTuple):
-    """Where the search stands, and what its last step gained."""
+    """Where the search stands, what its last step promised (half the squared Newton decrement), and steps so far."""
 
     z: Float[Array, " D"]
     log_p: Float[Array, ""]
-    gained: Float[Array, ""]
+    promised: Float[Array, ""]
     steps: Float[Array, ""]
 
 
@@ -38,49 +40,55 @@ class Laplace:
         require(self.steps >= 1, f"pilot.steps must be at least 1, not {self.steps}")
 
     def look(self, target: Target) -> Target:
-        """The search runs in double precision: scales from 1e-3 to 1e3 leave float32 no digits in the curvature."""
         check_shape(target)
-        with jax.enable_x64(True):
-            found = _mode(target, jnp.zeros(target.dim, jnp.float64), self.steps)
-            location, factor, log_p, slope = (np.asarray(array, np.float32) for array in found)
-        if not (np.isfinite(location).all() and np.isfinite(factor).all()):
+        framed = _at_mode(target, jnp.zeros(target.dim), self.steps)
+        if not np.isfinite(framed.frame.location).all() or not np.isfinite(framed.frame.factor).all():
             raise TargetError("the pilot found no finite mode of the log density: check it at z = 0, or set pilot=none")
-        frame = Frame(jnp.asarray(location), jnp.asarray(factor))
-        return Framed(target, frame, jnp.asarray(log_p), jnp.asarray(slope))
+        return framed
 
 
 @eqx.filter_jit
-def _mode(target: Target, start: Float[Array, " D"], steps: int) -> tuple[Array, Array, Array, Array]:
-    """The highest point found from `start`, the factor of the inverse curvature, log p and its gradient there."""
+def _at_mode(target: Target, start: Float[Array, " D"], steps: int) -> Framed:
+    """The target in the frame of the highest point found from `start`."""
 
     def more(climb: Climb) -> Array:
-        return (climb.steps < steps) & (climb.gained > 1e-9 * (1 + jnp.abs(climb.log_p)))
+        return (climb.steps < steps) & (climb.promised > CLOSE)
 
     def step(climb: Climb) -> Climb:
-        return _newton(target.log_prob, climb)
+        return newton(target.log_prob, climb)
 
-    first = Climb(start, target.log_prob(start), jnp.asarray(jnp.inf), jnp.zeros(()))
-    found = jax.lax.while_loop(more, step, first)
-    z = found.z.astype(jnp.float32).astype(found.z.dtype)
-    curvature = _positive(-jax.hessian(target.log_prob)(z))
-    return z, jnp.linalg.cholesky(jnp.linalg.inv(curvature)), *jax.value_and_grad(target.log_prob)(z)
+    z = jax.lax.while_loop(more, step, begin(target.log_prob, start)).z
+    frame = Frame(z, inverse_factor(-jax.hessian(target.log_prob)(z)))
+    return Framed(target, frame, *jax.value_and_grad(target.log_prob)(z))
 
 
-def _newton(log_prob: Callable[[Array], Array], climb: Climb) -> Climb:
-    """The best of the Newton step, half of it, a quarter, ...; curvature that points upward counts by its size."""
-    gradient, curvature = jax.grad(log_prob)(climb.z), -jax.hessian(log_prob)(climb.z)
-    direction = jnp.linalg.solve(_positive(curvature), gradient)
-    tried = climb.z + 0.5 ** jnp.arange(HALVINGS)[:, None] * direction
+def begin(log_prob: Callable[[Array], Array], start: Float[Array, " D"]) -> Climb:
+    """Before the first step."""
+    return Climb(start, log_prob(start), jnp.asarray(jnp.inf), jnp.zeros(()))
+
+
+def newton(log_prob: Callable[[Array], Array], climb: Climb) -> Climb:
+    """The Newton step if it loses nothing beyond rounding, else the best of half of it, a quarter, ... or none."""
+    gradient, factor = jax.grad(log_prob)(climb.z), inverse_factor(-jax.hessian(log_prob)(climb.z))
+    whitened = factor.T @ gradient
+    tried = climb.z + 0.5 ** jnp.arange(HALVINGS)[:, None] * (factor @ whitened)
     log_p = jax.lax.map(log_prob, tried)
     log_p = jnp.where(jnp.isfinite(log_p), log_p, -jnp.inf)
-    best = jnp.argmax(log_p)
-    better = log_p[best] > climb.log_p
-    z = jnp.where(better, tried[best], climb.z)
-    return Climb(z, jnp.maximum(log_p[best], climb.log_p), jnp.maximum(log_p[best] - climb.log_p, 0), climb.steps + 1)
+    whole = log_p[0] >= climb.log_p - ROUNDING * jnp.abs(climb.log_p)
+    best = jnp.where(whole, 0, jnp.argmax(log_p))
+    moved = whole | (log_p[best] > climb.log_p)
+    promised = jnp.where(moved, 0.5 * whitened @ whitened, 0.0)
+    z = jnp.where(moved, tried[best], climb.z)
+    return Climb(z, jnp.where(moved, log_p[best], climb.log_p), promised, climb.steps + 1)
 
 
-def _positive(curvature: Float[Array, "D D"]) -> Float[Array, "D D"]:
-    """V |Lambda| V^T, flat directions raised to a small share of the steepest."""
-    values, vectors = jnp.linalg.eigh(curvature)
+def inverse_factor(curvature: Float[Array, "D D"]) -> Float[Array, "D D"]:
+    """A lower triangular F with F F^T = |curvature|^-1; curvature that points upward counts by its size.
+
+    Scaled to unit diagonal first, so that parameters of any scale are exact to single precision.
+    """
+    scale = 1 / jnp.sqrt(jnp.maximum(jnp.abs(jnp.diagonal(curvature)), jnp.finfo(curvature.dtype).tiny))
+    values, vectors = jnp.linalg.eigh(scale[:, None] * curvature * scale)
     size = jnp.abs(values)
-    return (vectors * jnp.maximum(size, FLATTEST * size.max())) @ vectors.T
+    inverse = (vectors / jnp.maximum(size, FLATTEST * size.max())) @ vectors.T
+    return scale[:, None] * jnp.linalg.cholesky(inverse)

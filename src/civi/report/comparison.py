@@ -83,10 +83,22 @@ def draw_curves(best_first: Sequence[Outcome], task: Task, path: Path) -> Path:
     right.set_xscale("symlog", linthresh=0.1)
     if task.objective_is_kl:
         left.set(yscale="log", ylim=(1e-4, 30))
+    else:
+        left.set_ylim(*_around_the_ends(drawn))
     figure.legend(*left.get_legend_handles_labels(), loc="outside right upper", frameon=False)
     figure.suptitle(f"{task.name}: median and range over {len(best_first[0].measures)} seeds")
     figure.savefig(path, dpi=130)
     return path
+
+
+def _around_the_ends(drawn: Sequence[Outcome]) -> tuple[float | None, float | None]:
+    """Limits that show where the curves end; where they start may be orders of magnitude higher."""
+    values = np.array([np.median(outcome.curve.neg_elbo[-1]) for outcome in drawn])
+    ends = values[np.isfinite(values)]
+    if not ends.size:
+        return None, None
+    room = max(np.ptp(ends), 1e-2 * abs(ends.min()), 1e-3)
+    return ends.min() - 0.1 * room, ends.max() + 0.7 * room
 
 
 def _draw_one(axes: Axes, x: Sequence[float | int], values: Sequence[Sequence[float]], look: dict[str, Any]) -> None:

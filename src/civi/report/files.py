@@ -83,12 +83,16 @@ def write_history(path: Path, history: dict[str, np.ndarray]) -> None:
 
 def write_draws(path: Path, draws: np.ndarray, attributes: dict[str, Any]) -> None:
     """InferenceData with the posterior draws of z: (draw, dim) for one chain, (chain, draw, dim) for several."""
+    data = import_arviz().from_dict(posterior={"z": draws if draws.ndim == 3 else draws[None]}, attrs=attributes)
+    _atomically(path, lambda part: data.to_netcdf(str(part), engine="h5netcdf"))
+
+
+def import_arviz() -> Any:
+    """ArviZ, without its notice about a coming version."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)
         import arviz
-
-    data = arviz.from_dict(posterior={"z": draws if draws.ndim == 3 else draws[None]}, attrs=attributes)
-    _atomically(path, lambda part: data.to_netcdf(str(part), engine="h5netcdf"))
+    return arviz
 
 
 def _atomically(path: Path, write: Callable[[Path], object]) -> None:

@@ -32,8 +32,14 @@ def colours_of(names: Sequence[str]) -> dict[str, str]:
     return {name: COLOURS.get(name) or OTHERS[others.index(name) % len(OTHERS)] for name in names}
 
 
+def as_in_paper(draws: Draws) -> Draws:
+    """The paper's three solvers, where there are so many that a figure would be unreadable."""
+    return {name: draws[name] for name in PAPER if name in draws} if len(draws) > len(PAPER) else draws
+
+
 def draw_marginals(draws: Draws, columns: Sequence[str], path: Path, title: str) -> Path:
     """A violin for every coordinate and solver, with the median and the quartiles."""
+    draws = as_in_paper(draws)
     colours, width = colours_of(list(draws)), 0.85 / len(draws)
     figure = Figure(figsize=(max(6.0, 0.42 * len(columns) * (1 + 0.35 * len(draws))), 4.8), layout="constrained")
     axes = figure.subplots()
@@ -55,7 +61,7 @@ def draw_marginals(draws: Draws, columns: Sequence[str], path: Path, title: str)
 
 def draw_pairs(draws: Draws, columns: Sequence[str], path: Path, title: str) -> Path:
     """Joint posteriors of all pairs below the diagonal (regions of 90% and 50%), marginals on it."""
-    shown = {name: draws[name] for name in PAPER if name in draws} if len(draws) > len(PAPER) else draws
+    shown = as_in_paper(draws)
     colours, count = colours_of(list(shown)), len(columns)
     every = np.concatenate(list(shown.values()))
     low, high = np.quantile(every, 0.001, axis=0), np.quantile(every, 0.999, axis=0)
@@ -63,7 +69,7 @@ def draw_pairs(draws: Draws, columns: Sequence[str], path: Path, title: str) -> 
     figure = Figure(figsize=(size, size), layout="constrained")
     axes = figure.subplots()
     for i, (name, values) in enumerate(shown.items()):
-        cells, pen = (values - low) / (high - low), (colours[name], 1.0 if i else 2.2)
+        cells, pen = (values - low) / (high - low), (colours[name], 0.9 if i else 3.0)
         for row in range(count):
             _draw_marginal(axes, cells[:, row], row, count, *pen)
             for column in range(row):
@@ -106,6 +112,7 @@ def _frame_cells(axes: Axes, columns: Sequence[str]) -> None:
 
 def draw_predictive(draws: Draws, data: RegressionData, path: Path) -> Path:
     """Predictive mean and uncertainty of each row against the reference (the first draws), and calibration."""
+    draws = as_in_paper(draws)
     rows = "test" if len(data.y_test) else "training"
     x, y = (data.x_test, data.y_test) if len(data.y_test) else (data.x_train, data.y_train)
     some = np.random.default_rng(0).permutation(len(y))[:3000]

@@ -71,7 +71,7 @@ class Trained:
         )
 
 
-Watcher = Callable[[RunState, dict[str, np.ndarray]], None]
+Watcher = Callable[[RunState, dict[str, np.ndarray]], bool | None]
 
 
 def start(solver: Solver, model: Model, key: Key[Array, "*runs"]) -> RunState:
@@ -114,9 +114,9 @@ def train(
 ) -> Trained:
     """Run `solver` to its last step; with an array of keys (see `start`), many runs as one program.
 
-    `watch` is called after every block with the state and the history so far; its time does not count. No block runs
-    across a multiple of `pause_every`, so that `watch` sees every one of them. `block` fixes the number of steps in a
-    block; by default it is chosen to take about `block_seconds`.
+    `watch` is called after every block with the state and the history so far, and ends the run by returning True; its
+    time does not count. No block runs across a multiple of `pause_every`, so that `watch` sees every one of them.
+    `block` fixes the number of steps in a block; by default it is chosen to take about `block_seconds`.
     """
     begun = time.perf_counter()
     state, history = resume if resume else (start(solver, model, key), empty_history())
@@ -135,8 +135,8 @@ def train(
         history = _extend(history, rows, before, state.done, elapsed, seconds)
         elapsed += seconds
         length = block or max(1, min(2 * count, round(block_seconds * (done - before) / seconds)))
-        if watch:
-            watch(state, history)
+        if watch and watch(state, history):
+            break
     return Trained(eqx.combine(state.output, fixed), state, history, solver.steps, elapsed, compile_seconds)
 
 

@@ -1,0 +1,96 @@
+"""How far a fit can be trusted: each check is a number, a verdict and a plain sentence."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from civi.diagnose.importance import smooth
+
+VERDICTS = ("good", "doubtful", "bad")
+
+
+class Finding(NamedTuple):
+    """One check."""
+
+    name: str
+    value: float
+    verdict: str
+    sentence: str
+
+
+class Seen(NamedTuple):
+    """What the checks look at.
+
+    log p - log q at draws of q; log q of the first of these draws from many inner samples, from a twentieth of them,
+    and without the own term; log p - log q at draws of the pilot's Gaussians; whether training had converged.
+    """
+
+    log_ratios: np.ndarray
+    log_q: np.ndarray
+    log_q_fewer: np.ndarray
+    log_q_plain: np.ndarray
+    at_guesses: np.ndarray
+    converged: bool
+
+
+def findings(seen: Seen) -> list[Finding]:
+    """All checks."""
+    return [_tail(seen), _efficiency(seen), _bias(seen), _gap(seen), _modes(seen), _convergence(seen)]
+
+
+def verdict(found: list[Finding]) -> str:
+    """The worst one."""
+    return VERDICTS[max(VERDICTS.index(finding.verdict) for finding in found)]
+
+
+def _judged(name: str, value: float, limits: tuple[float, float], sentences: tuple[str, str, str]) -> Finding:
+    level = 2 if not value <= limits[1] else int(value > limits[0])
+    return Finding(name, value, VERDICTS[level], sentences[level])
+
+
+def _tail(seen: Seen) -> Finding:
+    good = "The posterior has no tails that the fit misses."
+    doubtful = "The fit's tails are lighter than the posterior's: use sample(resample=True) and check the extremes."
+    bad = "The posterior has mass where the fit has next to none: do not use the fit as it is."
+    return _judged("k_hat", smooth(seen.log_ratios).k_hat, (0.7, 1.0), (good, doubtful, bad))
+
+
+def _efficiency(seen: Seen) -> Finding:
+    share = smooth(seen.log_ratios).effective_size / len(seen.log_ratios)
+    good = "Most draws count fully as draws of the posterior."
+    doubtful = "Reweighted, the draws are worth less than a third of their number: moments may be off by a tenth."
+    bad = "Reweighted, the draws are worth less than a tenth of their number."
+    return _judged("lost_efficiency", 1 - share, (0.67, 0.9), (good, doubtful, bad))
+
+
+def _bias(seen: Seen) -> Finding:
+    change = float(np.abs(np.mean(seen.log_q_fewer) - np.mean(seen.log_q)))
+    good = "The density of q does not depend on the number of inner samples."
+    doubtful = "The density of q still changes with the number of inner samples: its conditionals are narrow."
+    bad = "The density of q is not known: far more inner samples are needed."
+    return _judged("inner_bias", change, (0.1, 0.5), (good, doubtful, bad))
+
+
+def _gap(seen: Seen) -> Finding:
+    gap = float(np.mean(seen.log_q) - np.mean(seen.log_q_plain))
+    good = "The bounds on the density of q meet."
+    doubtful = "The bounds on the density of q are apart."
+    bad = "The bounds on the density of q are far apart: a part of q is invisible to its own inner samples."
+    return _judged("bound_gap", gap, (0.1, 0.5), (good, doubtful, bad))
+
+
+def _modes(seen: Seen) -> Finding:
+    """A mode that q has lost weighs far more, relative to q, than anything q has drawn."""
+    excess = float(np.max(seen.at_guesses) - np.quantile(seen.log_ratios, 0.999))
+    good = "Nothing that the pilot found from its other starts is missing from the fit."
+    doubtful = "The pilot found a place where the posterior is higher than the fit expects."
+    bad = "The pilot found a mode that the fit has lost: fit again with another key, or more pilot.starts."
+    return _judged("lost_mode", excess, (2.0, 5.0), (good, doubtful, bad))
+
+
+def _convergence(seen: Seen) -> Finding:
+    if seen.converged:
+        return Finding("converged", 1.0, "good", "Training gained nothing more at its end.")
+    return Finding("converged", 0.0, "doubtful", "Training was still gaining when it ended: give it more steps.")

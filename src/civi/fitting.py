@@ -1,0 +1,126 @@
+"""`civi.fit`: any log density or NumPyro model in one call, without tuning."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, PRNGKeyArray
+
+from civi.errors import SettingError, TargetError, require, unknown
+from civi.family import Architecture
+from civi.pilot.gaussian import Gaussian, Guess
+from civi.posterior import Posterior
+from civi.solver import SOLVERS, Model, RunState, train
+from civi.target import LogDensity, Target, check_shape
+
+STEPS = 3000
+EXPLICIT = ("mfvb", "nuts")
+
+
+def fit(
+    target: Callable[..., Any],
+    *args: Any,
+    key: PRNGKeyArray,
+    dim: int | None = None,
+    example: Any = None,
+    solver: str = "civi",
+    steps: int = STEPS,
+    seconds: float | int = 60,
+    progress: bool = True,
+    **kwargs: Any,
+) -> Posterior:
+    """Fit a semi-implicit posterior.
+
+    `target` is a NumPyro model, with its arguments after it, or a log density of one vector (give `dim`) or of a pytree
+    (give an `example` of it). The pilot finds location and scale and the family learns what is left, in `steps` steps
+    or until `seconds` have passed.
+    """
+    begun = time.perf_counter()
+    require(steps >= 1, f"steps must be at least 1, not {steps}")
+    require(seconds > 0, f"seconds must be positive, not {seconds}")
+    if solver not in SOLVERS or solver in EXPLICIT:
+        raise unknown("solver for civi.fit", solver, [name for name in SOLVERS if name not in EXPLICIT])
+    log_p, constrain = _as_target(target, args, kwargs, dim, example)
+    check_shape(log_p)
+    pilot = Gaussian()
+    guesses = pilot.guesses(log_p)
+    seen = pilot.settle(log_p, guesses)
+    settings = SOLVERS[solver](_architecture(log_p.dim))
+    method = replace(settings.solver, steps=steps)
+    family_key, train_key, guess_key = jax.random.split(key, 3)
+    model = Model(settings.family.init(log_p.dim, family_key), seen)
+    with _bar(progress, steps) as bar:
+
+        def watch(state: RunState, history: dict[str, np.ndarray]) -> bool:
+            bar.update(int(state.done), float(history["neg_elbo"][-20:].mean()))
+            return time.perf_counter() - begun > seconds
+
+        trained = train(method, model, train_key, watch=watch)
+    out_of_time = int(trained.state.done) < steps and trained.status == "finished"
+    converged = not out_of_time and trained.status == "finished" and _settled(trained.history["neg_elbo"])
+    message = f"stopped after {seconds:g} seconds at step {int(trained.state.done)}" if out_of_time else trained.message
+    return Posterior(
+        trained.model.family,
+        seen,
+        constrain,
+        _draws_of(guesses, guess_key),
+        trained.history,
+        converged,
+        message,
+        time.perf_counter() - begun,
+    )
+
+
+def _as_target(
+    target: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], dim: int | None, example: Any
+) -> tuple[Target, Callable[[Array], Any]]:
+    """The target in R^dim, and the way back to the user's space."""
+    if dim is not None and example is not None:
+        raise SettingError("give dim (for a log density of a vector) or example (of a pytree), not both")
+    if dim is not None:
+        require(dim >= 1, f"dim must be at least 1, not {dim}")
+        return LogDensity(lambda z: target(z, *args, **kwargs), dim), lambda z: z
+    if example is not None:
+        flat, unravel = ravel_pytree(jax.tree.map(lambda leaf: jnp.asarray(leaf, float), example))
+        if not flat.size:
+            raise TargetError("the example has no numbers: give one value for each parameter")
+        return LogDensity(lambda z: target(unravel(z), *args, **kwargs), flat.size), unravel
+    from civi.target.numpyro_model import numpyro_target
+
+    made = numpyro_target(target, args, kwargs)
+    return made, made.constrain
+
+
+def _architecture(dim: int) -> Architecture:
+    return Architecture(noise_dim=max(3, min(dim, 10)), conditional="scaled-cholesky", scale=0.7, spread=1.0)
+
+
+def _settled(neg_elbo: np.ndarray) -> bool:
+    """Whether the last tenth is no better than the tenth before the one before it, beyond noise."""
+    tenth = max(1, len(neg_elbo) // 10)
+    earlier, last = neg_elbo[-3 * tenth : -2 * tenth], neg_elbo[-tenth:]
+    noise = np.sqrt((earlier.var() + last.var()) / tenth)
+    return bool(earlier.mean() - last.mean() < max(0.05, 3 * noise))
+
+
+def _draws_of(guesses: list[Guess], key: PRNGKeyArray, count: int = 50) -> np.ndarray:
+    """Draws of the Gaussian each start of the pilot ended with: where else the posterior may be."""
+    finite = [guess for guess in guesses if np.isfinite(guess.elbo)]
+    noise = np.asarray(jax.random.normal(key, (len(finite), count, len(finite[0].location))))
+    draws = [guess.location + noise[i] @ guess.factor.T for i, guess in enumerate(finite)]
+    return np.concatenate(draws).astype(np.float32)
+
+
+def _bar(progress: bool, steps: int) -> Any:
+    from civi.report.progress import TrainingBar, console
+
+    made = console(stderr=True)
+    made.quiet = not progress
+    return TrainingBar(made, "fit", steps)

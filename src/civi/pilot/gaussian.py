@@ -1,0 +1,121 @@
+"""Gaussian pilot: the best Gaussian on Newton paths from several starts, then refined by full-rank VI.
+
+A path towards a mode passes better places than the mode itself: in a funnel the mode is infinitely thin, and the
+Gaussian of highest ELBO lies on the way (Zhang et al. 2022, Pathfinder, whose low-rank curvature is exact here).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from civi.errors import TargetError, require
+from civi.pilot.laplace import Climb, begin, inverse_factor, newton
+from civi.target import Frame, Framed, Target, check_shape
+
+DRAWS = 64
+LARGEST = 300
+
+
+class Guess(NamedTuple):
+    """A Gaussian N(location, factor factor^T) and its ELBO, as JAX or NumPy arrays."""
+
+    elbo: Any
+    location: Any
+    factor: Any
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """`starts` Newton paths of `climb` steps from points in (-2, 2), then `steps` of full-rank VI in the best frame."""
+
+    starts: int = 4
+    climb: int = 25
+    steps: int = 1000
+    learning_rate: float = 0.02
+
+    def __post_init__(self) -> None:
+        require(self.starts >= 1, f"pilot.starts must be at least 1, not {self.starts}")
+        require(self.climb >= 0, f"pilot.climb must not be negative, not {self.climb}")
+        require(self.steps >= 0, f"pilot.steps must not be negative, not {self.steps}")
+        require(self.learning_rate > 0, f"pilot.learning_rate must be positive, not {self.learning_rate}")
+
+    def look(self, target: Target) -> Target:
+        check_shape(target)
+        return self.settle(target, self.guesses(target))
+
+    def settle(self, target: Target, guesses: list[Guess]) -> Framed:
+        """The target in the frame of the best guess, refined."""
+        best = guesses[int(np.argmax([guess.elbo for guess in guesses]))]
+        if not np.isfinite(best.elbo):
+            raise TargetError(
+                f"the log density is not finite around any of the {self.starts} points in (-2, 2) from which the pilot "
+                "starts: shift or scale z so that the mass is near 0"
+            )
+        framed = framed_by(target, best.location, best.factor)
+        return self._refined(framed) if self.steps else framed
+
+    def guesses(self, target: Target) -> list[Guess]:
+        """The best Gaussian on each path."""
+        steps = self.climb if target.dim <= LARGEST else 0
+        found = [_best_on_path(target, key, steps) for key in jax.random.split(jax.random.key(0), self.starts)]
+        return [Guess(*(np.asarray(part, np.float64) for part in guess)) for guess in found]
+
+    def _refined(self, framed: Framed) -> Framed:
+        """The full-rank Gaussian of highest ELBO, found in the frame of the guess."""
+        from civi.family import Architecture
+        from civi.solver import SOLVERS, Model, train
+        from civi.update import FirstOrder, Samples
+
+        settings = SOLVERS["fullrank"](Architecture(scale=1.0))
+        update = FirstOrder(learning_rate=self.learning_rate)
+        solver = replace(settings.solver, steps=self.steps, samples=Samples(outer=DRAWS, inner=1), update=update)
+        family = settings.family.init(framed.dim, jax.random.key(0))
+        gaussian: Any = train(solver, Model(family, framed), jax.random.key(1)).model.family
+        factor = np.asarray(framed.frame.factor, np.float64)
+        location = np.asarray(framed.frame.location, np.float64) + factor @ np.asarray(gaussian.mixing.output)
+        return framed_by(framed.target, location, factor @ np.asarray(gaussian.conditional.cholesky))
+
+
+def framed_by(target: Target, location: np.ndarray, factor: np.ndarray) -> Framed:
+    """The target in this frame, with its value and slope at the location."""
+    where = jnp.asarray(location, jnp.float32)
+    log_p, slope = eqx.filter_jit(jax.value_and_grad(target.log_prob))(where)
+    return Framed(target, Frame(where, jnp.asarray(factor, jnp.float32)), log_p, slope)
+
+
+@eqx.filter_jit
+def _best_on_path(target: Target, key: PRNGKeyArray, steps: int) -> Guess:
+    start_key, noise_key = jax.random.split(key)
+    start = jax.random.uniform(start_key, (target.dim,), minval=-2, maxval=2)
+    noise = jax.random.normal(noise_key, (DRAWS, target.dim))
+    flat = Guess(jnp.asarray(-jnp.inf), start, jnp.eye(target.dim))
+
+    def step(state: tuple[Climb, Guess], _: None) -> tuple[tuple[Climb, Guess], None]:
+        climb, best = state
+        guess = _guess(target, climb.z, noise)
+        best = jax.tree.map(lambda new, old: jnp.where(guess.elbo > best.elbo, new, old), guess, best)
+        return (newton(target.log_prob, climb), best), None
+
+    if not steps:
+        return flat._replace(elbo=_elbo(target, flat.location, flat.factor, noise))
+    return jax.lax.scan(step, (begin(target.log_prob, start), flat), None, length=steps)[0][1]
+
+
+def _guess(target: Target, location: Float[Array, " D"], noise: Float[Array, "N D"]) -> Guess:
+    factor = inverse_factor(-jax.hessian(target.log_prob)(location))
+    return Guess(_elbo(target, location, factor, noise), location, factor)
+
+
+def _elbo(target: Target, location: Array, factor: Array, noise: Float[Array, "N D"]) -> Float[Array, ""]:
+    """E[log p] + entropy; minus infinity where it cannot be computed."""
+    log_p = jax.vmap(target.log_prob)(location + noise @ factor.T)
+    entropy = jnp.log(jnp.diagonal(factor)).sum() + 0.5 * noise.shape[1] * (1 + jnp.log(2 * jnp.pi))
+    elbo = log_p.mean() + entropy
+    return jnp.where(jnp.isfinite(elbo), elbo, -jnp.inf)
