@@ -78,7 +78,7 @@ def test_many_seeds_at_once_are_the_single_runs():
 
 def outcome(name, kl, diverged=(None, None)):
     measures = [{"kl": value} for value in kl]
-    return Outcome(name, measures, Curve(), list(diverged), 1.0, 0.0, 10, {})
+    return Outcome(name, measures, Curve(), list(diverged), 1.0, 0.0, 10, {}, np.zeros((4, 2)))
 
 
 def test_ranking_puts_complete_results_first():

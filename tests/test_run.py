@@ -15,8 +15,7 @@ from typer.testing import CliRunner
 import civi
 import civi.run
 from civi import cli
-from civi.diagnose import neg_elbo_bounds
-from civi.report import toy_figure
+from civi.diagnose import log_q, neg_elbo_bounds
 from civi.solver import Info
 from civi.tasks import TASKS
 
@@ -65,7 +64,7 @@ def with_fewer_samples():
     """Measures and figures as always, but from fewer samples."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(civi.run, "neg_elbo_bounds", partial(neg_elbo_bounds, outer=500, inner=1000))
-        patch.setattr(toy_figure, "INNER", 500)
+        patch.setattr(civi.run, "log_q", partial(log_q, inner=500))
         yield
 
 

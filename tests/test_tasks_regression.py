@@ -24,7 +24,7 @@ from civi.tracker import Extrapolated
 from civi.update import CiviAdam
 
 STEPS, ROWS, TEST_ROWS = 30, 60, 15
-TINY = ("samples.outer=8", "samples.inner=5", "tracker.steps=2", "family.hidden=4")
+TINY = ("samples.outer=8", "samples.inner=5", "tracker=none", "family.hidden=4")
 SMALL = tuple(word for assignment in TINY for word in ("--set", assignment))
 OWN = ("--data", "{table}", "--target", "y")
 MEASURES = (

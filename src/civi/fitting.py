@@ -16,7 +16,7 @@ from jaxtyping import Array, PRNGKeyArray
 from civi.errors import SettingError, TargetError, require, unknown
 from civi.family import Architecture
 from civi.pilot.gaussian import Gaussian, Guess
-from civi.posterior import Posterior
+from civi.posterior import Guesses, Posterior
 from civi.solver import SOLVERS, Model, RunState, train
 from civi.target import LogDensity, Target, check_shape
 
@@ -110,12 +110,12 @@ def _settled(neg_elbo: np.ndarray) -> bool:
     return bool(earlier.mean() - last.mean() < max(0.05, 3 * noise))
 
 
-def _draws_of(guesses: list[Guess], key: PRNGKeyArray, count: int = 50) -> np.ndarray:
-    """Draws of the Gaussian each start of the pilot ended with: where else the posterior may be."""
+def _draws_of(guesses: list[Guess], key: PRNGKeyArray, count: int = 50) -> Guesses:
+    """Where else the posterior may be."""
     finite = [guess for guess in guesses if np.isfinite(guess.elbo)]
     noise = np.asarray(jax.random.normal(key, (len(finite), count, len(finite[0].location))))
     draws = [guess.location + noise[i] @ guess.factor.T for i, guess in enumerate(finite)]
-    return np.concatenate(draws).astype(np.float32)
+    return Guesses(np.stack(draws).astype(np.float32), np.array([guess.elbo for guess in finite], np.float64))
 
 
 def _bar(progress: bool, steps: int) -> Any:

@@ -31,6 +31,13 @@ class LogProb(NamedTuple):
     upper: np.ndarray
 
 
+class Guesses(NamedTuple):
+    """Draws of the Gaussian that each start of the pilot ended with (start, draw, dim), and its ELBO."""
+
+    draws: np.ndarray
+    elbo: np.ndarray
+
+
 class Elbo(NamedTuple):
     """E_q[log p - log q], a lower bound on the log evidence, with its standard error."""
 
@@ -71,7 +78,7 @@ class Posterior:
     family: SemiImplicit
     seen: Framed
     constrain: Callable[[Array], Any]
-    guesses: np.ndarray
+    guesses: Guesses
     history: dict[str, np.ndarray]
     converged: bool
     message: str
@@ -119,8 +126,9 @@ class Posterior:
         z, log_p, log_q = self._weighed(key, 4000)
         fewer = self._weighed(key, 1000, inner=INNER // 20)[2]
         plain = self.log_prob(z[:1000]).lower
-        at_guesses = self._log_ratios_at(self.guesses)
-        return Diagnosis(findings(Seen(log_p - log_q, log_q[:1000], fewer, plain, at_guesses, self.converged)))
+        at_guesses = self._log_ratios_at(self.guesses.draws)
+        seen = Seen(log_p - log_q, log_q[:1000], fewer, plain, at_guesses, self.guesses.elbo, self.converged)
+        return Diagnosis(findings(seen))
 
     def to_inference_data(self, key: PRNGKeyArray, count: int = 4000) -> Any:
         """ArviZ InferenceData: posterior in the user's names, and log p, log q and weights as sample_stats."""
@@ -142,9 +150,10 @@ class Posterior:
         z = np.asarray(self.seen.frame.outward(w))
         return z, np.asarray(log_p) - log_volume, np.asarray(log_q) - log_volume
 
-    def _log_ratios_at(self, z: np.ndarray) -> np.ndarray:
+    def _log_ratios_at(self, draws: np.ndarray) -> np.ndarray:
+        z = draws.reshape(-1, self.dim)
         log_p = np.asarray(jax.vmap(self.seen.target.log_prob)(jnp.asarray(z, float)))
-        return log_p - self.log_prob(z).upper
+        return (log_p - self.log_prob(z).upper).reshape(draws.shape[:2])
 
 
 @eqx.filter_jit

@@ -128,11 +128,6 @@ def test_a_log_density_without_a_value_at_0_is_refused(log_density):
         Laplace().look(LogDensity(log_density, 2))
 
 
-def test_a_log_density_without_a_maximum_is_refused():
-    with pytest.raises(TargetError, match="no finite mode"):
-        Laplace().look(LogDensity(lambda z: 0.5 * z @ z + z.sum(), 2))
-
-
 def test_no_steps_are_refused():
     with pytest.raises(SettingError, match=r"pilot.steps must be at least 1, not 0"):
         Laplace(steps=0)

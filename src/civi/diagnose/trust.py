@@ -9,6 +9,7 @@ import numpy as np
 from civi.diagnose.importance import smooth
 
 VERDICTS = ("good", "doubtful", "bad")
+MISSING = 3.0
 
 
 class Finding(NamedTuple):
@@ -24,7 +25,8 @@ class Seen(NamedTuple):
     """What the checks look at.
 
     log p - log q at draws of q; log q of the first of these draws from many inner samples, from a twentieth of them,
-    and without the own term; log p - log q at draws of the pilot's Gaussians; whether training had converged.
+    and without the own term; log p - log q at draws of each of the pilot's Gaussians, and the ELBO of each; whether
+    training had converged.
     """
 
     log_ratios: np.ndarray
@@ -32,6 +34,7 @@ class Seen(NamedTuple):
     log_q_fewer: np.ndarray
     log_q_plain: np.ndarray
     at_guesses: np.ndarray
+    elbo_of_guesses: np.ndarray
     converged: bool
 
 
@@ -82,12 +85,18 @@ def _gap(seen: Seen) -> Finding:
 
 
 def _modes(seen: Seen) -> Finding:
-    """A mode that q has lost weighs far more, relative to q, than anything q has drawn."""
-    excess = float(np.max(seen.at_guesses) - np.quantile(seen.log_ratios, 0.999))
+    """exp(ELBO of a guess - ELBO of q) is about the share of the posterior at that guess; q must know the place.
+
+    It does where log p - log q is about as large as at its own draws.
+    """
+    elbo = seen.log_ratios.mean()
+    missing = np.median(seen.at_guesses, axis=1) - elbo > MISSING
+    share = np.exp(np.minimum(seen.elbo_of_guesses - elbo, 0.0))
+    lost = float(np.max(share * missing, initial=0.0))
     good = "Nothing that the pilot found from its other starts is missing from the fit."
-    doubtful = "The pilot found a place where the posterior is higher than the fit expects."
-    bad = "The pilot found a mode that the fit has lost: fit again with another key, or more pilot.starts."
-    return _judged("lost_mode", excess, (2.0, 5.0), (good, doubtful, bad))
+    doubtful = "The pilot found a place with a small share of the posterior that the fit does not know."
+    bad = "The pilot found a mode that the fit has lost: fit again with another key."
+    return _judged("lost_mode", lost, (0.01, 0.1), (good, doubtful, bad))
 
 
 def _convergence(seen: Seen) -> Finding:
