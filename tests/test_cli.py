@@ -9,7 +9,7 @@ from civi import cli
 from civi.plan import Plan
 from civi.report import files
 from civi.solver import SOLVERS
-from civi.tasks import TASKS
+from civi.tasks import OWN_DATA, TASKS
 
 
 @pytest.fixture(autouse=True)
@@ -36,7 +36,8 @@ def test_tasks_and_solvers_are_listed_one_to_a_line_with_a_summary():
     tasks = CliRunner().invoke(cli.app, ["tasks"])
     assert tasks.exit_code == 0
     assert [line.split(maxsplit=1) for line in tasks.stdout.splitlines()] == [
-        [t.name, t.summary] for t in TASKS.values()
+        *([t.name, t.summary] for t in TASKS.values()),
+        *([name, summary] for name, summary in OWN_DATA.items()),
     ]
     assert {"two-modal", "star", "banana"} <= set(TASKS)
     solvers = CliRunner().invoke(cli.app, ["solvers"])

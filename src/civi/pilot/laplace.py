@@ -42,7 +42,8 @@ class Laplace:
     def look(self, target: Target) -> Target:
         check_shape(target)
         framed = _at_mode(target, jnp.zeros(target.dim), self.steps)
-        if not np.isfinite(framed.frame.location).all() or not np.isfinite(framed.frame.factor).all():
+        found = (framed.frame.location, framed.frame.factor, framed.log_p)
+        if not all(np.isfinite(part).all() for part in found):
             raise TargetError("the pilot found no finite mode of the log density: check it at z = 0, or set pilot=none")
         return framed
 

@@ -33,8 +33,10 @@ def colours_of(names: Sequence[str]) -> dict[str, str]:
 
 
 def as_in_paper(draws: Draws) -> Draws:
-    """The paper's three solvers, where there are so many that a figure would be unreadable."""
-    return {name: draws[name] for name in PAPER if name in draws} if len(draws) > len(PAPER) else draws
+    """Three solvers where there are more, as a figure would be unreadable: the paper's first, then the others."""
+    first = [name for name in PAPER if name in draws]
+    others = [name for name in draws if name not in PAPER]
+    return {name: draws[name] for name in [*first, *others][: len(PAPER)]}
 
 
 def draw_marginals(draws: Draws, columns: Sequence[str], path: Path, title: str) -> Path:
@@ -129,7 +131,7 @@ def draw_predictive(draws: Draws, data: RegressionData, path: Path) -> Path:
         axes.plot([0, end], [0, end], color="black", linewidth=0.8)
         axes.set(xlabel=f"{what}, {first}", ylabel=f"{what}, others", title=f"{what} of the predicted probability")
     for name, (probability, _) in found.items():
-        groups = np.array_split(np.argsort(probability), 10)
+        groups = np.array_split(np.argsort(probability), min(10, len(y)))
         shares = [(probability[group].mean(), y[group].mean()) for group in groups]
         panels[2].plot(*zip(*shares, strict=True), "o-", color=colours[name], markersize=4, linewidth=1)
     panels[2].plot([0, 1], [0, 1], color="black", linewidth=0.8)
