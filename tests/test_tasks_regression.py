@@ -24,7 +24,7 @@ from civi.tracker import Extrapolated
 from civi.update import CiviAdam
 
 STEPS, ROWS, TEST_ROWS = 30, 60, 15
-TINY = ("samples.outer=8", "samples.inner=5", "tracker=none", "family.hidden=4")
+TINY = ("samples.outer=8", "samples.inner=5", "tracker=none", "family.hidden=")
 SMALL = tuple(word for assignment in TINY for word in ("--set", assignment))
 OWN = ("--data", "{table}", "--target", "y")
 MEASURES = (

@@ -38,7 +38,7 @@ def run_solver(plan: Plan, seeds: Sequence[int], progress: Progress) -> Outcome:
     """Fit with every seed inside one compiled program where the method trains a family."""
     if isinstance(plan.settings.solver, Nuts):
         return _run_reference(plan, seeds)
-    solver, target = plan.settings.solver, plan.task.make()
+    solver, target = plan.settings.solver, plan.make_target()
     seen = plan.settings.pilot.look(target)
     family_keys, train_keys, measure_keys, draw_keys = jnp.stack([plan.keys(seed) for seed in seeds], axis=1)
     families = eqx.filter_vmap(lambda key: plan.settings.family.init(target.dim, key))(family_keys)
@@ -121,6 +121,8 @@ def compare(plans: Sequence[Plan], seeds: int, folder: Path, console: Console, *
     require(seeds >= 1, f"--seeds must be at least 1, not {seeds}")
     require(len(plans) > 0, "--solvers names no solver: give names with commas, or all")
     task, numbers = plans[0].task, range(seeds)
+    for plan in plans:
+        plan.make_target()
     files.prepare(folder, force=force)
     (folder / "figures").mkdir(exist_ok=True)
     done: list[Outcome] = []

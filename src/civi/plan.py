@@ -13,6 +13,7 @@ from civi.config import describe, override
 from civi.errors import SettingError
 from civi.recipes import settings_for
 from civi.solver import Settings
+from civi.target import Target, check_batch
 from civi.tasks import Task, find_task
 
 
@@ -41,6 +42,13 @@ class Plan:
         with_rest = override(settings, of_rest)
         chosen = replace(with_rest, solver=override(settings.solver, of_solver))
         return cls(found, solver, recipe, seed, chosen)
+
+    def make_target(self) -> Target:
+        """The task's target, refused where the settings do not fit it."""
+        target = self.task.make()
+        if hasattr(self.settings.solver, "samples"):
+            check_batch(target, self.settings.solver.samples.batch)
+        return target
 
     def keys(self, seed: int) -> jax.Array:
         """The four random keys of a run: family, training, measuring, draws."""

@@ -32,6 +32,7 @@ def run(
     """Fit, measure, and write every file of the run; returns the metrics."""
     if checkpoint_every < 1:
         raise SettingError(f"--checkpoint-every must be at least 1, not {checkpoint_every}")
+    target = plan.make_target()
     if resume:
         _check_same_run(plan, folder)
     else:
@@ -39,20 +40,19 @@ def run(
         files.write_json(folder / "config.json", plan.described())
     (folder / "figures").mkdir(exist_ok=True)
     if isinstance(plan.settings.solver, Nuts):
-        metrics, message = _run_reference(plan, folder, console)
+        metrics, message = _run_reference(plan, target, folder, console)
     else:
-        metrics, message = _run_family(plan, folder, console, resume=resume, checkpoint_every=checkpoint_every)
+        metrics, message = _run_family(plan, target, folder, console, resume=resume, checkpoint_every=checkpoint_every)
     console.print(result_table(metrics, flat(plan.described()["settings"])))
     console.print(f"{message}; files are in {folder}, figures in {folder / 'figures'}", soft_wrap=True)
     return metrics
 
 
 def _run_family(
-    plan: Plan, folder: Path, console: Console, *, resume: bool, checkpoint_every: int
+    plan: Plan, target: Any, folder: Path, console: Console, *, resume: bool, checkpoint_every: int
 ) -> tuple[dict[str, Any], str]:
     family_key, train_key, measure_key, draw_key = plan.keys(plan.seed)
     begun = time.perf_counter()
-    target = plan.task.make()
     with console.status(f"{plan.task.name}: first look"):
         seen = plan.settings.pilot.look(target)
     checkpoints = Checkpoints(folder / "checkpoints", every=checkpoint_every)
@@ -75,9 +75,9 @@ def _run_family(
     return metrics, trained.message
 
 
-def _run_reference(plan: Plan, folder: Path, console: Console) -> tuple[dict[str, Any], str]:
+def _run_reference(plan: Plan, target: Any, folder: Path, console: Console) -> tuple[dict[str, Any], str]:
     """NUTS: draws and their trustworthiness; there is no family, so no density, history or checkpoint."""
-    target, nuts = plan.task.make(), plan.settings.solver
+    nuts = plan.settings.solver
     begun = time.perf_counter()
     with console.status(f"{plan.task.name}: sampling {nuts.chains} chains"):
         reference = nuts.cached(plan.task.name, target, plan.seed)

@@ -30,7 +30,7 @@ def test_json_has_null_where_a_number_is_not_finite(tmp_path):
     inner = {"list": [1.5, float("nan"), (float("inf"), "nan")], "none": None, "yes": True}
     files.write_json(tmp_path / "a.json", {"kl": float("nan"), "low": float("-inf"), "steps": 4, "inner": inner})
     assert json.loads((tmp_path / "a.json").read_text()) == {
-        "kl": float("nan"),
+        "kl": None,
         "low": None,
         "steps": 4,
         "inner": {"list": [1.5, None, [None, "nan"]], "none": None, "yes": True},

@@ -13,6 +13,14 @@ from montecarlo import agrees
 ROWS, DIM, BATCH = 37, 3, 5
 
 
+@pytest.fixture(scope="module", autouse=True)
+def without_optimisation():
+    """Almost all the time of these tests is compilation."""
+    jax.config.update("jax_disable_most_optimizations", True)
+    yield
+    jax.config.update("jax_disable_most_optimizations", False)
+
+
 def table(seed=0):
     rng = np.random.default_rng(seed)
     x = np.column_stack([np.ones(ROWS), rng.normal(size=(ROWS, DIM - 1))]).astype(np.float32)

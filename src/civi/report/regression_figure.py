@@ -34,6 +34,8 @@ def colours_of(names: Sequence[str]) -> dict[str, str]:
 
 def as_in_paper(draws: Draws) -> Draws:
     """Three solvers where there are more, as a figure would be unreadable: the paper's first, then the others."""
+    if len(draws) <= len(PAPER):
+        return draws
     first = [name for name in PAPER if name in draws]
     others = [name for name in draws if name not in PAPER]
     return {name: draws[name] for name in [*first, *others][: len(PAPER)]}

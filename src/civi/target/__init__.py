@@ -6,6 +6,7 @@ from civi.target.base import (
     SampledTarget,
     Target,
     batch_of,
+    check_batch,
     check_shape,
     check_values,
 )
@@ -25,6 +26,7 @@ __all__ = [
     "Target",
     "banana",
     "batch_of",
+    "check_batch",
     "check_shape",
     "check_values",
     "outward",

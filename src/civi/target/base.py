@@ -52,13 +52,16 @@ class BatchedTarget(Target, Protocol):
 
 def batch_of(target: Target, key: PRNGKeyArray, count: int) -> Target:
     """The target on a random batch of `count` rows, or as it is for count = 0."""
-    if not count:
-        return target
-    if not isinstance(target, BatchedTarget) or not target.rows:
+    check_batch(target, count)
+    return target.batch(key, count) if isinstance(target, BatchedTarget) and count else target
+
+
+def check_batch(target: Target, count: int) -> None:
+    """Refuse a batch of a target that has no rows of data, or fewer."""
+    if count and (not isinstance(target, BatchedTarget) or not target.rows):
         raise SettingError("samples.batch needs a target with rows of data, and this one has none: leave it at 0")
-    if count > target.rows:
+    if count and isinstance(target, BatchedTarget) and count > target.rows:
         raise SettingError(f"samples.batch ({count}) is larger than the data ({target.rows} rows): make it smaller")
-    return target.batch(key, count)
 
 
 class LogDensity(eqx.Module):
