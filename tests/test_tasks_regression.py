@@ -1,6 +1,7 @@
 """Regressions as tasks: a run on one's own table from end to end, errors in one line, and both recipes."""
 
 import csv
+import hashlib
 import json
 import math
 from functools import partial
@@ -189,7 +190,8 @@ def test_test_rows_are_not_trained_on(table):
     task = find_task("regression", data=table, target="y", hold_out=0.25)
     whole = find_task("regression", data=table, target="y")
     assert (task.make().rows, whole.make().rows, task.make().dim) == (ROWS - TEST_ROWS, ROWS, 4)
-    assert whole.options == {"data": str(table), "target": "y", "hold_out": 0.0}
+    checksum = hashlib.sha256(table.read_bytes()).hexdigest()
+    assert whole.options == {"data": str(table), "sha256": checksum, "target": "y", "hold_out": 0.0}
 
 
 # Table "Experimental settings for regression": iterations, K1, K2, noise dimension, C_alpha of both groups, C_beta,

@@ -106,11 +106,14 @@ def _common_neg_elbo(params: Model, fixed: Model) -> jax.Array:
 
 
 def _diverged_at(curve: Curve, seed: int, state: RunState) -> int | None:
-    """The step from which on a run was worse than where it started or not finite; None if it ended better."""
+    """The step from which on a run was worse than where it started or not finite; None if it ended better.
+
+    Worse by a nat or more: with a pilot, a run may start at the optimum.
+    """
     if halted(state)[seed]:
         return int(state.done[seed])
     values = np.array(curve.neg_elbo)[:, seed]
-    bad = ~(values <= values[0])
+    bad = ~(values <= values[0] + 1)
     if not bad[-1]:
         return None
     return int(np.array(curve.step)[len(bad) - np.argmin(bad[::-1])])

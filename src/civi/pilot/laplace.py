@@ -32,7 +32,10 @@ class Climb(NamedTuple):
 
 @dataclass(frozen=True)
 class Laplace:
-    """Location at the mode of log p, factor from the inverse of its curvature; at most `steps` Newton steps from 0."""
+    """Location where Newton's method from 0 ends after at most `steps` steps, factor from the inverse curvature there.
+
+    That is the mode, unless 0 is itself a saddle (between two equal modes, say): then it stays there.
+    """
 
     steps: int = 100
 
@@ -45,6 +48,11 @@ class Laplace:
         found = (framed.frame.location, framed.frame.factor, framed.log_p)
         if not all(np.isfinite(part).all() for part in found):
             raise TargetError("the pilot found no finite mode of the log density: check it at z = 0, or set pilot=none")
+        if np.linalg.norm(framed.frame.factor.T @ framed.slope) > 1:
+            raise TargetError(
+                f"the pilot found no maximum of the log density in {self.steps} steps: is the posterior proper? "
+                "If it is, set pilot=none"
+            )
         return framed
 
 

@@ -88,8 +88,9 @@ def draw_pairs(draws: Draws, columns: Sequence[str], path: Path, title: str) -> 
 def _draw_marginal(axes: Axes, values: np.ndarray, row: int, count: int, colour: str, width: float) -> None:
     height, edges = np.histogram(values, BINS, (0, 1))
     smooth = gaussian_filter(height.astype(float), 1.0)
+    smooth = smooth / max(smooth.max(), 1e-12)
     x = row + ROOM + (1 - 2 * ROOM) * (edges[1:] + edges[:-1]) / 2
-    axes.plot(x, count - 1 - row + ROOM + (1 - 2 * ROOM) * smooth / smooth.max(), color=colour, linewidth=width)
+    axes.plot(x, count - 1 - row + ROOM + (1 - 2 * ROOM) * smooth, color=colour, linewidth=width)
 
 
 def _draw_joint(axes: Axes, x: np.ndarray, y: np.ndarray, left: int, bottom: int, colour: str, width: float) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -40,7 +41,8 @@ def own_table(path: Path | None, target: str | None, hold_out: float) -> Task:
     from civi.data.table import read_table
 
     data = read_table(path, target, hold_out)
-    options = {"data": str(path), "target": target, "hold_out": hold_out}
+    checksum = hashlib.sha256(path.read_bytes()).hexdigest()
+    options = {"data": str(path), "sha256": checksum, "target": target, "hold_out": hold_out}
     return _task("regression", f"{path} on {target}", lambda: data, options)
 
 
