@@ -102,7 +102,7 @@ def _common_neg_elbo(params: Model, fixed: Model) -> jax.Array:
         model = eqx.combine(params, fixed)
         return log_ratio_bounds(model.family, model.target, jax.random.key(0), CURVE_OUTER, CURVE_INNER)[0].mean()
 
-    return jax.vmap(one)(params)
+    return jax.lax.map(one, params)
 
 
 def _diverged_at(curve: Curve, seed: int, state: RunState) -> int | None:

@@ -8,7 +8,6 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from civi.family.conditional import Conditional
@@ -69,13 +68,16 @@ class CholeskyGaussian(Conditional):
         return mixed + self.cholesky @ u
 
     def log_prob(self, mixed: Float[Array, " P"], z: Float[Array, " D"]) -> Float[Array, ""]:
-        return _normal_log_prob(solve_triangular(self.cholesky, z - mixed, lower=True), self.log_diagonal.sum())
+        return _normal_log_prob(self._whitening() @ (z - mixed), self.log_diagonal.sum())
 
     def log_prob_pairs(self, mixed_K: Float[Array, "K P"], z_J: Float[Array, "J D"]) -> Float[Array, "J K"]:
-        def whiten(x: Array) -> Array:
-            return solve_triangular(self.cholesky, x.T, lower=True).T
+        whitening = self._whitening()
+        return _normal_log_prob_pairs(mixed_K, z_J, lambda x: x @ whitening.T, self.log_diagonal.sum())
 
-        return _normal_log_prob_pairs(mixed_K, z_J, whiten, self.log_diagonal.sum())
+    def _whitening(self) -> Float[Array, "D D"]:
+        """L^-1."""
+        scale = jnp.exp(-self.log_diagonal)
+        return scale[:, None] * _inverse_of_unit_lower(self.lower * scale)
 
 
 class ScaledGaussian(Conditional):
@@ -139,7 +141,7 @@ class ScaledCholeskyGaussian(Conditional):
         return jnp.tril(self.lower, -1) + jnp.eye(len(self.lower))
 
     def _into_frame(self, x: Float[Array, "N D"]) -> Float[Array, "N D"]:
-        return solve_triangular(self.frame, x.T, lower=True, unit_diagonal=True).T
+        return x @ _inverse_of_unit_lower(self.lower).T
 
     def draw_base(self, key: PRNGKeyArray, count: int) -> Float[Array, "N D"]:
         return self.scaled.draw_base(key, count)
@@ -159,6 +161,18 @@ class ScaledCholeskyGaussian(Conditional):
         return _scaled_log_prob_pairs(
             self._into_frame(location_K - centre), log_scale_K, self._into_frame(z_J - centre)
         )
+
+
+def _inverse_of_unit_lower(lower: Float[Array, "D D"]) -> Float[Array, "D D"]:
+    """(I + N)^-1 for the part N of `lower` below the diagonal: (I - N)(I + N^2)(I + N^4) ..., as N^D = 0.
+
+    Products only: many triangular solves at a time, by LAPACK inside a compiled program, are slower and can block.
+    """
+    below, one = jnp.tril(lower, -1), jnp.eye(len(lower))
+    inverse, power = one - below, below @ below
+    for _ in range(max(0, (len(lower) - 1).bit_length() - 1)):
+        inverse, power = inverse @ (one + power), power @ power
+    return inverse
 
 
 def _normal_log_prob(whitened: Float[Array, " D"], log_determinant: Float[Array, ""]) -> Float[Array, ""]:
