@@ -52,7 +52,7 @@ def fit(
     pilot = Gaussian()
     guesses = pilot.guesses(log_p)
     seen = pilot.settle(log_p, guesses)
-    settings = SOLVERS[solver](_architecture(log_p.dim))
+    settings = SOLVERS[solver](Architecture.in_frame(noise_dim=max(3, min(log_p.dim, 10))))
     method = replace(settings.solver, steps=steps)
     family_key, train_key, guess_key = jax.random.split(key, 3)
     model = Model(settings.family.init(log_p.dim, family_key), seen)
@@ -96,10 +96,6 @@ def _as_target(
 
     made = numpyro_target(target, args, kwargs)
     return made, made.constrain
-
-
-def _architecture(dim: int) -> Architecture:
-    return Architecture(noise_dim=max(3, min(dim, 10)), conditional="scaled-cholesky", scale=0.7, spread=1.0)
 
 
 def _settled(neg_elbo: np.ndarray) -> bool:

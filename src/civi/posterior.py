@@ -19,9 +19,10 @@ from civi.diagnose.importance import smooth
 from civi.diagnose.trust import Finding, Seen, findings, verdict
 from civi.estimate import log_density, mix_own
 from civi.family import SemiImplicit
+from civi.imports import import_arviz
 from civi.target import Framed
 
-INNER = 20_000
+INNER, CANDIDATES = 20_000, 2000
 
 
 class LogProb(NamedTuple):
@@ -109,7 +110,7 @@ class Posterior:
     def log_prob(self, z: Float[Array | np.ndarray, "N D"], *, inner: int = INNER) -> LogProb:
         """log q at unconstrained points: the plain mean, and the mean with an eps that could have made z.
 
-        That eps is drawn from its posterior given z, by choice among `inner` others.
+        That eps is drawn from its posterior given z, by choice among CANDIDATES others.
         """
         w = self.seen.frame.inward(jnp.atleast_2d(jnp.asarray(z, float)))
         lower, upper = _log_prob(self.family, w, jax.random.key(0), inner)
@@ -132,8 +133,6 @@ class Posterior:
 
     def to_inference_data(self, key: PRNGKeyArray, count: int = 4000) -> Any:
         """ArviZ InferenceData: posterior in the user's names, and log p, log q and weights as sample_stats."""
-        from civi.report.files import import_arviz
-
         z, log_p, log_q = self._weighed(key, count)
         draws = jax.vmap(self.constrain)(jnp.asarray(z))
         named = draws if isinstance(draws, dict) else {"z": draws}
@@ -170,7 +169,7 @@ def _weighed(
 def _log_prob(family: SemiImplicit, w_J: Array, key: PRNGKeyArray, inner: int) -> tuple[Array, Array]:
     plain_key, own_key, pick_key = jax.random.split(key, 3)
     lower_J = log_density(family, w_J, plain_key, inner)
-    eps_K = family.noise.sample(own_key, 2000)
+    eps_K = family.noise.sample(own_key, CANDIDATES)
     pairs_JK = family.conditional.log_prob_pairs(family.mix(eps_K), w_J)
     chosen_J = jax.random.categorical(pick_key, pairs_JK, axis=1)
     own_J = jnp.take_along_axis(pairs_JK, chosen_J[:, None], axis=1)[:, 0]

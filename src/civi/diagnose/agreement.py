@@ -15,7 +15,7 @@ def agreement(draws: np.ndarray, chains: np.ndarray) -> dict[str, float]:
 
     chains is (chain, draw, dim). The floor is the distance between two halves of the reference; the distance is that
     of a piece of `draws`, as large as a half, to a half. Both are root mean squares over the same random halves: the
-    distance of a single pair varies by a third in few dimensions.
+    distance of a single pair varies much in few dimensions.
     """
     rng, key = np.random.default_rng(0), jax.random.key(0)
     floor, distance = [], []

@@ -14,7 +14,7 @@ def sliced_wasserstein(
 ) -> float:
     """Sliced Wasserstein-2: root of the mean over 500 random directions of W2^2 between the projections.
 
-    In NumPy, whose sort is about twenty times faster than XLA's on a CPU. Not a number if a draw is not finite.
+    In NumPy, whose sort is much faster than XLA's on a CPU. Not a number if a draw is not finite.
     """
     direction = np.asarray(jax.random.normal(key, (DIRECTIONS, x.shape[1])))
     direction = direction / np.linalg.norm(direction, axis=1, keepdims=True)

@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from civi.imports import import_arviz
+
 
 class Smoothed(NamedTuple):
     """Normalised log weights, the shape k of their tail, and the effective number of draws they are worth."""
@@ -19,12 +21,8 @@ class Smoothed(NamedTuple):
 def smooth(log_ratios: np.ndarray) -> Smoothed:
     """Pareto-smoothed weights of log p - log q (Vehtari et al. 2024); k_hat below 0.7 means they can be trusted."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)
-        import arviz
-
-    with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        log_weights, k_hat = arviz.psislw(np.asarray(log_ratios, np.float64))
+        log_weights, k_hat = import_arviz().psislw(np.asarray(log_ratios, np.float64))
     weights = np.exp(np.asarray(log_weights))
     return Smoothed(np.asarray(log_weights), float(k_hat), float(weights.sum() ** 2 / (weights**2).sum()))
 

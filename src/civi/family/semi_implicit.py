@@ -96,6 +96,11 @@ class Architecture:
         if self.conditional not in CONDITIONALS:
             raise unknown("conditional", self.conditional, CONDITIONALS)
 
+    @classmethod
+    def in_frame(cls, noise_dim: int) -> Architecture:
+        """For a target in a pilot's frame, about standard normal: correlations are left to a factor of their own."""
+        return cls(noise_dim=noise_dim, conditional="scaled-cholesky", scale=0.7, spread=1.0)
+
     def init(self, dim: int, key: PRNGKeyArray) -> SemiImplicit:
         """A family over R^dim with random mixing weights."""
         require(dim >= 1, f"the target's dimension must be at least 1, not {dim}")

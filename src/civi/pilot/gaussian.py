@@ -58,7 +58,7 @@ class Gaussian:
                 f"the log density is not finite around any of the {self.starts} points in (-2, 2) from which the pilot "
                 "starts: shift or scale z so that the mass is near 0"
             )
-        framed = framed_by(target, best.location, best.factor)
+        framed = _framed(target, best.location, best.factor)
         return self._refined(framed) if self.steps else framed
 
     def guesses(self, target: Target) -> list[Guess]:
@@ -80,14 +80,11 @@ class Gaussian:
         gaussian: Any = train(solver, Model(family, framed), jax.random.key(1)).model.family
         factor = np.asarray(framed.frame.factor, np.float64)
         location = np.asarray(framed.frame.location, np.float64) + factor @ np.asarray(gaussian.mixing.output)
-        return framed_by(framed.target, location, factor @ np.asarray(gaussian.conditional.cholesky))
+        return _framed(framed.target, location, factor @ np.asarray(gaussian.conditional.cholesky))
 
 
-def framed_by(target: Target, location: np.ndarray, factor: np.ndarray) -> Framed:
-    """The target in this frame, with its value and slope at the location."""
-    where = jnp.asarray(location, jnp.float32)
-    log_p, slope = eqx.filter_jit(jax.value_and_grad(target.log_prob))(where)
-    return Framed(target, Frame(where, jnp.asarray(factor, jnp.float32)), log_p, slope)
+def _framed(target: Target, location: np.ndarray, factor: np.ndarray) -> Framed:
+    return eqx.filter_jit(Framed.at)(target, Frame(jnp.asarray(location, float), jnp.asarray(factor, float)))
 
 
 @eqx.filter_jit

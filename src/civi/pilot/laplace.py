@@ -67,8 +67,7 @@ def _at_mode(target: Target, start: Float[Array, " D"], steps: int) -> Framed:
         return newton(target.log_prob, climb)
 
     z = jax.lax.while_loop(more, step, begin(target.log_prob, start)).z
-    frame = Frame(z, inverse_factor(-jax.hessian(target.log_prob)(z)))
-    return Framed(target, frame, *jax.value_and_grad(target.log_prob)(z))
+    return Framed.at(target, Frame(z, inverse_factor(-jax.hessian(target.log_prob)(z))))
 
 
 def begin(log_prob: Callable[[Array], Array], start: Float[Array, " D"]) -> Climb:

@@ -24,6 +24,5 @@ def default(task: str, solver: str) -> Settings:
     """Ours: robust."""
     if task not in REGRESSIONS:
         return SOLVERS[solver](Architecture())
-    family = Architecture(noise_dim=REGRESSIONS[task], conditional="scaled-cholesky", scale=0.7, spread=1.0)
-    settings = SOLVERS[solver](family)
+    settings = SOLVERS[solver](Architecture.in_frame(REGRESSIONS[task]))
     return settings if solver in EXPLICIT else replace(settings, pilot=Laplace())

@@ -7,7 +7,6 @@ import json
 import math
 import os
 import shutil
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from civi.errors import OutputError
+from civi.imports import import_arviz
 
 RUN = ("config.json", "metrics.json", "history.csv", "draws.nc", "figures", "checkpoints")
 COMPARISON = ("comparison.json", "comparison.md")
@@ -85,14 +85,6 @@ def write_draws(path: Path, draws: np.ndarray, attributes: dict[str, Any]) -> No
     """InferenceData with the posterior draws of z: (draw, dim) for one chain, (chain, draw, dim) for several."""
     data = import_arviz().from_dict(posterior={"z": draws if draws.ndim == 3 else draws[None]}, attrs=attributes)
     _atomically(path, lambda part: data.to_netcdf(str(part), engine="h5netcdf"))
-
-
-def import_arviz() -> Any:
-    """ArviZ, without its notice about a coming version."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)
-        import arviz
-    return arviz
 
 
 def _atomically(path: Path, write: Callable[[Path], object]) -> None:

@@ -157,8 +157,7 @@ def _block(solver: Solver, fixed: Model, state: RunState, count: Int[Array, ""])
         new, row = _guarded_step(solver, fixed, state)
         return new, jax.lax.dynamic_update_index_in_dim(rows, row, state.done - first, 0)
 
-    state, rows = jax.lax.while_loop(more, body, (state, jnp.zeros((CAPACITY, len(COLUMNS)))))
-    return state, rows
+    return jax.lax.while_loop(more, body, (state, jnp.zeros((CAPACITY, len(COLUMNS)))))
 
 
 def _blocks(solver: Solver, fixed: Model, states: RunState, count: Int[Array, ""]) -> tuple[RunState, Rows]:

@@ -42,6 +42,11 @@ class Framed(eqx.Module):
     log_p: Float[Array, ""]
     slope: Float[Array, " D"]
 
+    @classmethod
+    def at(cls, target: Target, frame: Frame) -> Framed:
+        """The target in this frame, with its value and slope at the location."""
+        return cls(target, frame, *jax.value_and_grad(target.log_prob)(frame.location))
+
     @property
     def dim(self) -> int:
         return self.target.dim
