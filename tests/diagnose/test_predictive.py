@@ -61,3 +61,10 @@ def test_a_certain_prediction_that_is_wrong_is_finite():
     found = scores(np.array([1.0, 0.0, 1.0, 0.0]), np.array([1.0, 0.0, 0.0, 1.0]))
     assert found["accuracy"] == 0.5
     assert found["log_predictive_density"] == pytest.approx(np.log(np.finfo(np.float32).tiny) / 2)
+
+
+def test_the_calibration_error_does_not_depend_on_the_order_of_equal_rows():
+    """Half of 200 equal rows are ones: calibrated, also where the file has all ones first."""
+    probability, y = np.full(200, 0.5), np.repeat([1.0, 0.0], 100)
+    assert scores(probability, y)["calibration_error"] == 0
+    assert scores(probability, np.repeat([1.0, 0.0], [150, 50]))["calibration_error"] == pytest.approx(0.25)

@@ -26,14 +26,22 @@ def scores(probability: np.ndarray, y: np.ndarray) -> dict[str, float]:
     """Mean log predictive density of a row, accuracy, and calibration error.
 
     The calibration error is the mean over BINS groups of equal size, ordered by probability, of the difference between
-    the share of ones and the mean probability.
+    the share of ones and the mean probability. Rows of equal probability (to six digits) count with their common share
+    of ones, so that the order of the rows does not matter.
     """
     tiny = np.finfo(np.float32).tiny
     of_label = np.where(y == 1, probability, 1 - probability)
     groups = np.array_split(np.argsort(probability, kind="stable"), min(BINS, len(y)))
-    gaps = [abs(y[group].mean() - probability[group].mean()) * len(group) for group in groups]
+    share = _shared(probability.round(6), y)
+    gaps = [abs(share[group].mean() - probability[group].mean()) * len(group) for group in groups]
     return {
         "log_predictive_density": float(np.log(np.maximum(of_label, tiny)).mean()),
         "accuracy": float(((probability > 0.5) == (y == 1)).mean()),
         "calibration_error": float(np.sum(gaps) / len(y)),
     }
+
+
+def _shared(probability: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """For every row, the share of ones among the rows of its probability."""
+    _, which = np.unique(probability, return_inverse=True)
+    return (np.bincount(which, y) / np.bincount(which))[which]
