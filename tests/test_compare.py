@@ -69,7 +69,7 @@ def test_many_seeds_at_once_are_the_single_runs():
     outcome = run_solver(plan, [3, 4], lambda step: None)
     target = plan.task.make()
     family_key, train_key, *_ = plan.keys(4)
-    model = Model(plan.settings.family.init(target.dim, family_key), target)
+    model = Model.make(plan.settings.family, target, family_key)
     alone = train(plan.settings.solver, model, train_key).model
     expected = log_ratio_bounds(alone.family, target, jax.random.key(0), 1000, 2000)[0].mean()
     np.testing.assert_allclose(outcome.curve.neg_elbo[-1][1], expected, rtol=1e-3)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import cast
 
 import equinox as eqx
 import jax
@@ -14,8 +15,6 @@ from rich.console import Console
 from rich.live import Live
 
 from civi.config import describe
-from civi.diagnose import neg_elbo_bounds
-from civi.diagnose.divergence import log_ratio_bounds
 from civi.errors import require
 from civi.outcome import Curve, Outcome, ranked
 from civi.plan import Plan
@@ -25,12 +24,9 @@ from civi.solver import Model, RunState, train
 from civi.solver.base import split
 from civi.solver.loop import halted
 from civi.solver.nuts import Nuts
-from civi.target import outward
+from civi.tasks.posterior import PosteriorTask
 
 POINTS = 20
-CURVE_OUTER, CURVE_INNER = 1000, 2000
-
-
 Progress = Callable[[int], None]
 
 
@@ -41,15 +37,19 @@ def run_solver(plan: Plan, seeds: Sequence[int], progress: Progress) -> Outcome:
     solver, target = plan.settings.solver, plan.make_target()
     seen = plan.settings.pilot.look(target)
     family_keys, train_keys, measure_keys, draw_keys = jnp.stack([plan.keys(seed) for seed in seeds], axis=1)
-    families = eqx.filter_vmap(lambda key: plan.settings.family.init(target.dim, key))(family_keys)
-    model = Model(families, seen)
-    params, fixed = split(model)
+    fixed = split(Model.make(plan.settings.family, seen, family_keys[0]))[1]
+    params = eqx.filter_vmap(lambda key: split(Model.make(plan.settings.family, seen, key))[0])(family_keys)
+    model = eqx.combine(params, fixed)
     curve = Curve()
+
+    @eqx.filter_jit
+    def glance(params: Model, fixed: Model) -> jax.Array:
+        return jax.lax.map(lambda params: plan.task.glance(eqx.combine(params, fixed)), params)
 
     def look(step: int, seconds: float, params: Model) -> None:
         curve.step.append(step)
         curve.seconds.append(seconds / len(seeds))
-        curve.neg_elbo.append(np.asarray(_common_neg_elbo(params, fixed)).tolist())
+        curve.neg_elbo.append(np.asarray(glance(params, fixed)).tolist())
 
     def watch(state: RunState, history: dict[str, np.ndarray]) -> None:
         done = int(state.done.max())
@@ -63,11 +63,9 @@ def run_solver(plan: Plan, seeds: Sequence[int], progress: Progress) -> Outcome:
     measures, draws = [], []
     for i in range(len(seeds)):
         one = eqx.combine(jax.tree.map(lambda leaf, i=i: leaf[i], trained.state.output), fixed)
-        bounds = neg_elbo_bounds(one.family, seen, measure_keys[i])
-        draws.append(np.asarray(outward(seen, one.family.sample(draw_keys[i], plan.task.draws))))
-        measures.append(
-            {"neg_elbo": bounds.upper, "neg_elbo_se": bounds.upper_se} | plan.task.measure(target, draws[i], bounds)
-        )
+        judged = plan.task.judge(one, (measure_keys[i], draw_keys[i]))
+        measures.append(judged.measures)
+        draws.append(judged.draws)
     return Outcome(
         plan.solver,
         measures,
@@ -82,27 +80,16 @@ def run_solver(plan: Plan, seeds: Sequence[int], progress: Progress) -> Outcome:
 
 
 def _run_reference(plan: Plan, seeds: Sequence[int]) -> Outcome:
-    target, nuts = plan.task.make(), plan.settings.solver
+    target, nuts, task = plan.task.make(), plan.settings.solver, cast(PosteriorTask, plan.task)
     begun = time.perf_counter()
-    references = [nuts.cached(plan.task.name, target, seed) for seed in seeds]
+    references = [nuts.cached(task.name, target, seed) for seed in seeds]
     seconds = (time.perf_counter() - begun) / len(seeds)
-    measures, shown = [], references[0].pooled(plan.task.draws)
+    measures, shown = [], references[0].pooled(task.draws)
     for reference in references:
         trust = {"r_hat": float(reference.r_hat.max()), "effective_size": float(reference.effective_size.min())}
-        measures.append(trust | plan.task.measure(target, reference.pooled(plan.task.draws), None))
+        measures.append(trust | task.measure(target, reference.pooled(task.draws), None))
     never: list[int | None] = [None] * len(seeds)
     return Outcome("nuts", measures, Curve(), never, seconds, 0.0, nuts.warmup + nuts.draws, describe(nuts), shown)
-
-
-@eqx.filter_jit
-def _common_neg_elbo(params: Model, fixed: Model) -> jax.Array:
-    """The same outer and inner noise for all solvers, seeds and steps."""
-
-    def one(params: Model) -> jax.Array:
-        model = eqx.combine(params, fixed)
-        return log_ratio_bounds(model.family, model.target, jax.random.key(0), CURVE_OUTER, CURVE_INNER)[0].mean()
-
-    return jax.lax.map(one, params)
 
 
 def _diverged_at(curve: Curve, seed: int, state: RunState) -> int | None:
@@ -146,8 +133,7 @@ def compare(plans: Sequence[Plan], seeds: int, folder: Path, console: Console, *
             live.update(live_table(done, names[i + 1 :], "compiling", task), refresh=True)
     files.write_text(folder / "comparison.md", markdown(best_first, task))
     draw_curves(best_first, task, folder / "figures" / "curves.png")
-    if task.draw_comparison:
-        with console.status("drawing"):
-            task.draw_comparison(task.make(), {outcome.solver: outcome.draws for outcome in done}, folder / "figures")
+    with console.status("drawing"):
+        task.draw_comparison(task.make(), {outcome.solver: outcome.draws for outcome in done}, folder / "figures")
     console.print(f"table, figures and comparison.json are in {folder}", soft_wrap=True)
     return best_first

@@ -55,7 +55,7 @@ def fit(
     settings = SOLVERS[solver](Architecture.in_frame(noise_dim=max(3, min(log_p.dim, 10))))
     method = replace(settings.solver, steps=steps)
     family_key, train_key, guess_key = jax.random.split(key, 3)
-    model = Model(settings.family.init(log_p.dim, family_key), seen)
+    model = Model.make(settings.family, seen, family_key)
     with _bar(progress, steps) as bar:
 
         def watch(state: RunState, history: dict[str, np.ndarray]) -> bool:

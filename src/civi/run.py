@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import json
 import time
-from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import jax
-import numpy as np
 from rich.console import Console
 
 from civi.checkpoint import Checkpoints, History
 from civi.config import differences
-from civi.diagnose import log_q, neg_elbo_bounds
 from civi.errors import CheckpointError, SettingError
 from civi.plan import Plan
 from civi.report import files
@@ -23,7 +20,7 @@ from civi.report.progress import TrainingBar, flat, result_table
 from civi.solver import Model, RunState, Trained, train
 from civi.solver.loop import empty_history, start
 from civi.solver.nuts import Nuts
-from civi.target import outward
+from civi.tasks.posterior import PosteriorTask
 
 
 def run(
@@ -56,28 +53,27 @@ def _run_family(
     with console.status(f"{plan.task.name}: first look"):
         seen = plan.settings.pilot.look(target)
     checkpoints = Checkpoints(folder / "checkpoints", every=checkpoint_every)
-    model = Model(plan.settings.family.init(target.dim, family_key), seen)
+    model = Model.make(plan.settings.family, seen, family_key)
     trained = _train(plan, model, train_key, checkpoints, console, resume=resume)
     seconds = time.perf_counter() - begun
     files.write_history(folder / "history.csv", trained.history)
 
-    with console.status("measuring and drawing"):
-        family = trained.model.family
-        draws = np.asarray(outward(seen, family.sample(draw_key, plan.task.draws)))
-        bounds = neg_elbo_bounds(family, seen, measure_key)
-        metrics = _names(plan) | _training_measures(trained, seconds)
-        metrics |= {"neg_elbo": bounds.upper, "neg_elbo_se": bounds.upper_se}
-        metrics |= plan.task.measure(target, draws, bounds)
+    with console.status("measuring") as status:
+        judged = plan.task.judge(
+            trained.model, (measure_key, draw_key), lambda done, of: status.update(f"measuring: {done} of {of}")
+        )
+        metrics = _names(plan) | _training_measures(trained, seconds) | judged.measures
         files.write_json(folder / "metrics.json", metrics)
-        files.write_draws(folder / "draws.nc", draws, _names(plan))
+        files.write_draws(folder / "draws.nc", judged.draws, _names(plan))
+        status.update("drawing")
         draw_history(trained.history, folder / "figures" / "history.png")
-        plan.task.draw(target, partial(log_q, family, seen), {plan.solver: draws}, folder / "figures")
+        plan.task.draw(trained.model, {plan.solver: judged.draws}, folder / "figures")
     return metrics, trained.message
 
 
 def _run_reference(plan: Plan, target: Any, folder: Path, console: Console) -> tuple[dict[str, Any], str]:
     """NUTS: draws and their trustworthiness; there is no family, so no density, history or checkpoint."""
-    nuts = plan.settings.solver
+    nuts, task = plan.settings.solver, cast(PosteriorTask, plan.task)
     begun = time.perf_counter()
     with console.status(f"{plan.task.name}: sampling {nuts.chains} chains"):
         reference = nuts.cached(plan.task.name, target, plan.seed)
@@ -92,11 +88,11 @@ def _run_reference(plan: Plan, target: Any, folder: Path, console: Console) -> t
             "effective_size": float(reference.effective_size.min()),
             "divergences": reference.divergences,
         }
-        draws = reference.pooled(plan.task.draws)
-        metrics |= plan.task.measure(target, draws, None)
+        draws = reference.pooled(task.draws)
+        metrics |= task.measure(target, draws, None)
         files.write_json(folder / "metrics.json", metrics)
         files.write_draws(folder / "draws.nc", reference.draws, _names(plan))
-        plan.task.draw(target, None, {plan.solver: draws}, folder / "figures")
+        task.picture(target, None, {plan.solver: draws}, folder / "figures")
     return metrics, f"{nuts.chains} chains of {nuts.draws} draws"
 
 

@@ -8,6 +8,7 @@ from scipy import stats
 from scipy.special import logsumexp
 
 from civi.estimate import log_density, log_mean_exp, log_ratios, mix_own
+from civi.target import LogDensity
 from linear_gaussian import linear_family, log_q
 from montecarlo import LIMIT, agrees, z_scores
 
@@ -46,7 +47,7 @@ def test_log_mean_exp_uses_only_the_first_columns(kept):
 def test_log_ratios_divide_the_mean_of_the_kept_inner_samples_by_p():
     family, kept = linear_family(), 4
     outer, inner_eps = family.draw_outer(jax.random.key(2), 3), family.noise.sample(jax.random.key(3), 7)
-    ratios = log_ratios(family, lambda z: -z @ z, outer, inner_eps, jnp.asarray(kept))
+    ratios = log_ratios(family, LogDensity(lambda z: -z @ z, 2), outer, inner_eps, jnp.asarray(kept))
 
     scale = np.exp(np.asarray(family.conditional.log_scale, np.float64))
     own, inner = (np.asarray(family.mix(eps), np.float64) for eps in (outer.eps, inner_eps))

@@ -21,7 +21,7 @@ def look(step, kept):
     family = linear_family()
     outer_key, inner_key = jax.random.split(jax.random.fold_in(jax.random.key(0), step))
     outer, inner_eps = family.draw_outer(outer_key, OUTER), family.noise.sample(inner_key, INNER)
-    return log_ratios(family, gaussian_target().log_prob, outer, inner_eps, kept)
+    return log_ratios(family, gaussian_target(), outer, inner_eps, kept)
 
 
 @jax.jit

@@ -35,7 +35,7 @@ def squared_errors(model: Model, rate, outer, inner_eps):
 
     def look(params, eps):
         whole = eqx.combine(params, fixed)
-        return log_ratios(whole.family, whole.target.log_prob, outer, eps, jnp.asarray(INNER))
+        return log_ratios(whole.family, whole.target, outer, eps, jnp.asarray(INNER))
 
     def step(states, t_and_noise):
         t, (fresh_eps, auxiliary_eps) = t_and_noise

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -11,13 +10,14 @@ from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from civi.family import Outer, SemiImplicit
+from civi.target import PairedTarget, Target, log_prob_each
 
 
 class LogRatios(NamedTuple):
     """One look at J outer samples with K fresh inner samples, in log space."""
 
     z_J: Float[Array, "J D"]
-    mixed_K: Float[Array, "K P"]
+    mixed_K: Float[Array, "*J K P"]
     kept: Int[Array, ""]
     fresh_J: Float[Array, " J"]
     own_J: Float[Array, " J"]
@@ -26,7 +26,7 @@ class LogRatios(NamedTuple):
 
 def log_ratios(
     family: SemiImplicit,
-    log_prob: Callable[[Array], Array],
+    target: Target | PairedTarget,
     outer: Outer,
     inner_eps: Float[Array, "K E"],
     kept: Int[Array, ""],
@@ -34,8 +34,8 @@ def log_ratios(
     """The plain mean over the first `kept` inner samples (Oracle_g) and the own term, both divided by p(x, z_j)."""
     z_J, own_J = family.push(outer)
     mixed_K = family.mix(inner_eps)
-    log_p_J = jax.vmap(log_prob)(z_J)
-    pairs_JK = family.conditional.log_prob_pairs(mixed_K, z_J)
+    log_p_J = log_prob_each(target, z_J)
+    pairs_JK = family.log_prob_pairs(mixed_K, z_J)
     return LogRatios(z_J, mixed_K, kept, log_mean_exp(pairs_JK, kept) - log_p_J, own_J - log_p_J, log_p_J)
 
 
@@ -65,7 +65,7 @@ def log_density(
 
     def add_block(log_sum_J: Array, index: Array) -> tuple[Array, None]:
         mixed_K = family.mix(family.noise.sample(jax.random.fold_in(key, index), block))
-        pairs_JK = family.conditional.log_prob_pairs(mixed_K, z_J)
+        pairs_JK = family.log_prob_pairs(mixed_K, z_J)
         counted = jnp.arange(block) < inner - index * block
         return jnp.logaddexp(log_sum_J, logsumexp(pairs_JK, axis=1, where=counted)), None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -38,9 +38,9 @@ def reverse_conditional(
     kernel = hmc.build_kernel()
     inverse_mass = jnp.full(start_J.shape[1], family.noise.scale**2)
 
-    def chain(z: Array, start: Array, key: PRNGKeyArray) -> tuple[Array, Array]:
+    def chain(z: Array, start: Array, context: Any, key: PRNGKeyArray) -> tuple[Array, Array]:
         def log_prob(eps: Array) -> Array:
-            return family.log_conditional(z, eps) + family.noise.log_prob(eps)
+            return family.log_conditional(z, eps, context) + family.noise.log_prob(eps)
 
         def move(state: hmc.HMCState, key: PRNGKeyArray) -> tuple[hmc.HMCState, tuple[Array, Array]]:
             state, info = kernel(key, state, log_prob, step_size, inverse_mass, leapfrog)
@@ -49,11 +49,11 @@ def reverse_conditional(
         _, visited = jax.lax.scan(move, hmc.init(start, log_prob), jax.random.split(key, burn_in + kept))
         return visited
 
-    eps_JM, acceptance = jax.vmap(chain)(z_J, start_J, jax.random.split(key, len(z_J)))
+    eps_JM, acceptance = jax.vmap(chain)(z_J, start_J, family.context_J, jax.random.split(key, len(z_J)))
     return ReverseDraws(jnp.moveaxis(eps_JM, 1, 0)[burn_in:], acceptance.mean())
 
 
 def entropy_score(family: SemiImplicit, z_J: Float[Array, "J D"], eps_MJ: Float[Array, "M J E"]) -> Float[Array, "J D"]:
     """grad_z log q(z_j) = E_{q(eps | z_j)}[grad_z log q(z_j | eps)], the mean over reverse draws."""
     of_pair = jax.grad(family.log_conditional)
-    return jax.vmap(jax.vmap(of_pair), in_axes=(None, 0))(z_J, eps_MJ).mean(0)
+    return jax.vmap(jax.vmap(of_pair), in_axes=(None, 0, None))(z_J, eps_MJ, family.context_J).mean(0)

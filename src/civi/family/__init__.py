@@ -1,5 +1,6 @@
 """Noise -> mixing network -> conditional: the semi-implicit family."""
 
+from civi.family.amortised import Amortised, Conditioned, Encoder
 from civi.family.conditional import Conditional
 from civi.family.gaussian import CholeskyGaussian, DiagonalGaussian, ScaledCholeskyGaussian, ScaledGaussian
 from civi.family.laplace import Laplace
@@ -12,11 +13,14 @@ from civi.family.semi_implicit import Architecture, Outer, SemiImplicit
 __all__ = [
     "ACTIVATIONS",
     "CONDITIONALS",
+    "Amortised",
     "Architecture",
     "CholeskyGaussian",
     "Conditional",
+    "Conditioned",
     "ConstantMixing",
     "DiagonalGaussian",
+    "Encoder",
     "GaussianNoise",
     "Laplace",
     "LogNormal",

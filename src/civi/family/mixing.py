@@ -48,7 +48,7 @@ class MixingNetwork(eqx.Module):
         require(all(size >= 1 for size in sizes), f"layer sizes must be at least 1, not {tuple(sizes)}")
         shapes = list(pairwise(sizes))
         keys = jax.random.split(key, len(shapes))
-        weights = [_xavier_normal(k, shape) for k, shape in zip(keys, shapes, strict=True)]
+        weights = [xavier_normal(k, shape) for k, shape in zip(keys, shapes, strict=True)]
         weights[-1] = weights[-1] * output_gain
         return cls(tuple(weights), tuple(jnp.zeros(width) for _, width in shapes), activation)
 
@@ -60,6 +60,6 @@ class MixingNetwork(eqx.Module):
         return hidden @ self.weights[-1] + self.biases[-1]
 
 
-def _xavier_normal(key: PRNGKeyArray, shape: tuple[int, int]) -> Float[Array, "_ _"]:
+def xavier_normal(key: PRNGKeyArray, shape: tuple[int, int]) -> Float[Array, "_ _"]:
     """N(0, 2 / (inputs + outputs)), not truncated (JAX's glorot_normal is)."""
     return jnp.sqrt(2 / sum(shape)) * jax.random.normal(key, shape)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -27,6 +27,12 @@ class Outer(NamedTuple):
     u: Float[Array, "J D"]
 
 
+def draw_outer(noise: GaussianNoise, conditional: Conditional, key: PRNGKeyArray, count: int) -> Outer:
+    """(u_j, eps_j) ~ q(u) q(eps)."""
+    key_eps, key_u = jax.random.split(key)
+    return Outer(noise.sample(key_eps, count), conditional.draw_base(key_u, count))
+
+
 class SemiImplicit(eqx.Module):
     """Noise, mixing network and conditional, in this order."""
 
@@ -36,16 +42,28 @@ class SemiImplicit(eqx.Module):
 
     def draw_outer(self, key: PRNGKeyArray, count: int) -> Outer:
         """(u_j, eps_j) ~ q(u) q(eps)."""
-        key_eps, key_u = jax.random.split(key)
-        return Outer(self.noise.sample(key_eps, count), self.conditional.draw_base(key_u, count))
+        return draw_outer(self.noise, self.conditional, key, count)
 
-    def mix(self, eps_K: Float[Array, "K E"]) -> Float[Array, "K P"]:
-        """The conditional's parameters for every noise vector."""
+    def mix(self, eps_K: Float[Array, "K E"]) -> Float[Array, "*J K P"]:
+        """The conditional's parameters for every noise vector (and datum, where the family is amortised)."""
         return jax.vmap(self.mixing)(eps_K)
+
+    def mix_each(self, eps_J: Float[Array, "J E"]) -> Float[Array, "J P"]:
+        """The conditional's parameters for the j-th outer sample's own noise."""
+        return self.mix(eps_J)
+
+    def log_prob_pairs(self, mixed: Float[Array, "*J K P"], z_J: Float[Array, "J D"]) -> Float[Array, "J K"]:
+        """log q(z_j | eps_k) for all pairs, from the outputs of `mix`."""
+        return self.conditional.log_prob_pairs(mixed, z_J)
+
+    @property
+    def context_J(self) -> Any:
+        """What `log_conditional` needs besides z_j and eps_j: nothing, or the features of the j-th datum."""
+        return None
 
     def push(self, outer: Outer) -> tuple[Float[Array, "J D"], Float[Array, " J"]]:
         """z_j = h(u_j; eps_j) and its own term log q(z_j | eps_j)."""
-        mixed_J = self.mix(outer.eps)
+        mixed_J = self.mix_each(outer.eps)
         z_J = jax.vmap(self.conditional.transform)(mixed_J, outer.u)
         return z_J, jax.vmap(self.conditional.log_prob)(mixed_J, z_J)
 
@@ -53,7 +71,7 @@ class SemiImplicit(eqx.Module):
         """Draws of z."""
         return self.push(self.draw_outer(key, count))[0]
 
-    def log_conditional(self, z: Float[Array, " D"], eps: Float[Array, " E"]) -> Float[Array, ""]:
+    def log_conditional(self, z: Float[Array, " D"], eps: Float[Array, " E"], context: Any = None) -> Float[Array, ""]:
         """log q(z | eps)."""
         return self.conditional.log_prob(self.mixing(eps), z)
 
@@ -62,7 +80,7 @@ class SemiImplicit(eqx.Module):
     ) -> tuple[Float[Array, "J D"], Float[Array, " J"]]:
         """Draws of z and log q(z) estimated from this inner noise and the own term (in expectation an upper bound)."""
         z_J, own_J = self.push(self.draw_outer(key, count))
-        pairs_JK = self.conditional.log_prob_pairs(self.mix(inner_eps), z_J)
+        pairs_JK = self.log_prob_pairs(self.mix(inner_eps), z_J)
         return z_J, jnp.logaddexp(logsumexp(pairs_JK, axis=1), own_J) - jnp.log(len(inner_eps) + 1.0)
 
 
@@ -105,6 +123,10 @@ class Architecture:
         """A family over R^dim with random mixing weights."""
         require(dim >= 1, f"the target's dimension must be at least 1, not {dim}")
         return _init(self, dim, key)
+
+    def fitted_to(self, target: Any, key: PRNGKeyArray) -> tuple[Any, Any]:
+        """A family for this target, and the target (which may get parts of its own to be trained, as a decoder)."""
+        return self.init(target.dim, key), target
 
 
 @eqx.filter_jit

@@ -82,8 +82,8 @@ def write_history(path: Path, history: dict[str, np.ndarray]) -> None:
 
 
 def write_draws(path: Path, draws: np.ndarray, attributes: dict[str, Any]) -> None:
-    """InferenceData with the posterior draws of z: (draw, dim) for one chain, (chain, draw, dim) for several."""
-    data = import_arviz().from_dict(posterior={"z": draws if draws.ndim == 3 else draws[None]}, attrs=attributes)
+    """InferenceData with the posterior draws of z: (draw, dim) for one chain, or (chain, draw, ..., dim)."""
+    data = import_arviz().from_dict(posterior={"z": draws if draws.ndim > 2 else draws[None]}, attrs=attributes)
     _atomically(path, lambda part: data.to_netcdf(str(part), engine="h5netcdf"))
 
 

@@ -9,9 +9,9 @@ import equinox as eqx
 import jax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from civi.family import Architecture, SemiImplicit
+from civi.family import Amortised, Architecture, SemiImplicit
 from civi.pilot import PILOTS, NoPilot, Pilot
-from civi.target import Target
+from civi.target import PairedTarget, Target, batch_of, log_prob_each
 
 OUTPUTS = ("last", "average", "uniform")
 
@@ -19,15 +19,41 @@ OUTPUTS = ("last", "average", "uniform")
 class Model(eqx.Module):
     """A family and the target it is to approximate."""
 
-    family: SemiImplicit
-    target: Target
+    family: Any
+    target: Any
+
+    @classmethod
+    def make(cls, architecture: Architecture, target: Any, key: PRNGKeyArray) -> Model:
+        """The model before the first step."""
+        return cls(*architecture.fitted_to(target, key))
+
+    def on_batch(
+        self, key: PRNGKeyArray, count: int, index_S: Int[Array, " S"] | None = None
+    ) -> tuple[SemiImplicit, Target | PairedTarget]:
+        """Family and target of one step: on `count` rows of data (0: all).
+
+        An amortised family is that of these data, of which `index_S` picks some.
+        """
+        target: Any = batch_of(self.target, key, count)
+        if not isinstance(self.family, Amortised):
+            return self.family, target
+        target = target if index_S is None else target.take(index_S)
+        return self.family.given(target.x_J), target
+
+    def first_look(self, key: PRNGKeyArray, count: int) -> tuple[Float[Array, "J D"], Float[Array, " J"]]:
+        """Draws of q and log p(x, z) there."""
+        rows = min(count, self.target.rows) if isinstance(self.family, Amortised) else 0
+        family, target = self.on_batch(key, rows)
+        z_J = family.sample(key, rows or count)
+        return z_J, log_prob_each(target, z_J)
 
 
 def split(model: Model) -> tuple[Model, Model]:
-    """(theta, everything else): the family's arrays are trained, the target's are data."""
+    """(theta, everything else): the family's arrays and a decoder's are trained, the target's others are data."""
 
     def is_trained(path: tuple[Any, ...], leaf: Any) -> bool:
-        return path[0].name == "family" and eqx.is_inexact_array(leaf)
+        trained = path[0].name == "family" or ".decoder" in jax.tree_util.keystr(path)
+        return trained and eqx.is_inexact_array(leaf)
 
     return eqx.partition(model, jax.tree_util.tree_map_with_path(is_trained, model))
 

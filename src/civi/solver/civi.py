@@ -16,9 +16,8 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from civi.errors import require
 from civi.estimate import LogRatios, Sketch, log_ratios, mix_own
-from civi.family import Architecture, Outer
+from civi.family import Architecture, Outer, SemiImplicit
 from civi.solver.base import OUTPUTS, Info, Model, Settings, groups, split
-from civi.target import Target, batch_of
 from civi.tracker import TRACKERS, Auxiliary, Bank, Pool, PoolState, Start, Tracked, Tracker
 from civi.update import UPDATES, FirstOrder, Samples, Update
 
@@ -86,8 +85,8 @@ class Civi:
         pool_key, inner_key, data_key = jax.random.split(key, 3)
         params, fixed = split(model)
         pool = self._chunked_pool().init(model.family.draw_outer, pool_key)
-        data = self._batch(model.target, pool, data_key)
-        ratios = self._oracle(params, fixed, data, pool.outer, "auxiliary", jnp.asarray(1.0), inner_key)
+        batch_key = self._batch_key(data_key, pool)
+        _, ratios = self._oracle(params, fixed, batch_key, None, pool.outer, "auxiliary", jnp.asarray(1.0), inner_key)
         tracker = self.tracker.init(Start(ratios, self.samples.most("inner", self.steps)))
         return CiviState(params, self._optimiser(params).init(params), pool, pool_key, data_key, tracker)
 
@@ -97,7 +96,7 @@ class Civi:
         t = jnp.asarray(t, float)
         pool = self._chunked_pool()
         draw_outer = eqx.combine(state.params, fixed).family.draw_outer
-        data = self._batch(fixed.target, state.pool, state.data_key)
+        batch_key = self._batch_key(state.data_key, state.pool)
 
         outer_count = self.samples.at("outer", t, self.steps)
         share_J = pool.shares(outer_count, self.samples.most("outer", self.steps), share_key)
@@ -105,9 +104,9 @@ class Civi:
         outer_S = jax.tree.map(lambda values_J: values_J[picked.index_S], state.pool.outer)
 
         def objective(params: Model) -> tuple[Array, Evaluated]:
-            ratios = self._oracle(params, fixed, data, outer_S, "inner", t, inner_key)
-            still = jax.lax.stop_gradient((eqx.combine(params, fixed).family, ratios))
-            tracked, tracker = self.tracker.observe(state.tracker, *still, picked.index_S)
+            seen = self._oracle(params, fixed, batch_key, picked.index_S, outer_S, "inner", t, inner_key)
+            tracked, tracker = self.tracker.observe(state.tracker, *jax.lax.stop_gradient(seen), picked.index_S)
+            _, ratios = seen
             return self._weighted(ratios, tracked, tracker, picked.share_S)
 
         gradient, seen = jax.grad(objective, has_aux=True)(state.params)
@@ -117,10 +116,9 @@ class Civi:
 
         next_pool, new_J = pool.advance(state.pool, draw_outer, state.pool_key)
 
-        next_data = self._batch(fixed.target, next_pool, state.data_key)
-
         def oracle(query: Model) -> LogRatios:
-            return self._oracle(query, fixed, next_data, next_pool.outer, "auxiliary", t, auxiliary_key)
+            next_key = self._batch_key(state.data_key, next_pool)
+            return self._oracle(query, fixed, next_key, None, next_pool.outer, "auxiliary", t, auxiliary_key)[1]
 
         tracker = self.tracker.refresh(seen.tracker, Auxiliary(state.params, params, new_J, oracle))
 
@@ -128,25 +126,26 @@ class Civi:
         info = Info(seen.neg_elbo, weight_mean, weight_sd, optax.tree.norm(gradient), acceptance=jnp.ones(()))
         return CiviState(params, optimiser, next_pool, state.pool_key, state.data_key, tracker), info
 
-    def _batch(self, target: Target, pool: PoolState, key: PRNGKeyArray) -> Target:
-        """The data of this chunk: y_j is only comparable with g_j on the same batch, so both are renewed together."""
-        return batch_of(target, jax.random.fold_in(key, pool.next_block), self.samples.batch)
+    def _batch_key(self, key: PRNGKeyArray, pool: PoolState) -> PRNGKeyArray:
+        """For this chunk's data: y_j is only comparable with g_j on the same batch, so both are renewed together."""
+        return jax.random.fold_in(key, pool.next_block)
 
     def _oracle(
         self,
         params: Model,
         fixed: Model,
-        data: Target,
+        batch_key: PRNGKeyArray,
+        index_S: Int[Array, " S"] | None,
         outer: Outer,
         kind: str,
         t: Float[Array, ""],
         key: PRNGKeyArray,
-    ) -> LogRatios:
+    ) -> tuple[SemiImplicit, LogRatios]:
         """Oracle_g: log ratios at these parameters from K_t fresh inner samples of this kind (K2 or K3)."""
-        family = eqx.combine(params, fixed).family
+        family, target = eqx.combine(params, fixed).on_batch(batch_key, self.samples.batch, index_S)
         inner_eps = family.noise.sample(key, self.samples.most(kind, self.steps))
         kept = self.samples.at(kind, t, self.steps)
-        return log_ratios(family, data.log_prob, outer, inner_eps, kept)
+        return family, log_ratios(family, target, outer, inner_eps, kept)
 
     def _weighted(
         self, ratios: LogRatios, tracked: Tracked, tracker: Any, share_S: Float[Array, " S"]

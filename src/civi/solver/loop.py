@@ -19,6 +19,7 @@ from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
 
 from civi.solver.base import Info, Model, Solver, split
 from civi.target import check_shape, check_values
+from civi.target.autoencoder import Autoencoder
 
 CAPACITY = 500
 PATIENCE = 50
@@ -79,7 +80,8 @@ def start(solver: Solver, model: Model, key: Key[Array, "*runs"]) -> RunState:
 
     With an array of keys and a family for each (leaves stacked), the states of as many independent runs.
     """
-    check_shape(model.target)
+    if not isinstance(model.target, Autoencoder):
+        check_shape(model.target)
     params, fixed = split(model)
     program = _start if key.ndim == 0 else eqx.filter_vmap(_start, in_axes=(None, 0, None, 0))
     state, first_draws, log_p = eqx.filter_jit(program)(solver, params, fixed, key)
@@ -90,9 +92,8 @@ def start(solver: Solver, model: Model, key: Key[Array, "*runs"]) -> RunState:
 def _start(solver: Solver, params: Model, fixed: Model, key: PRNGKeyArray) -> tuple[RunState, Array, Array]:
     model = eqx.combine(params, fixed)
     init_key, check_key, run_key = jax.random.split(key, 3)
-    first_draws = model.family.sample(check_key, 64)
+    first_draws, log_p = model.first_look(check_key, 64)
     state, zero = solver.init(model, init_key), jnp.asarray(0)
-    log_p = jax.vmap(model.target.log_prob)(first_draws)
     return _strong(RunState(run_key, zero, state, state.params, zero, zero)), first_draws, log_p
 
 

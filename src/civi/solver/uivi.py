@@ -16,7 +16,7 @@ from civi.estimate import LogRatios, log_ratios, mix_own
 from civi.estimate.reverse import entropy_score, reverse_conditional
 from civi.family import Architecture, Outer, SemiImplicit
 from civi.solver.base import OUTPUTS, Info, Model, Settings, groups, split
-from civi.target import Target, batch_of
+from civi.target import PairedTarget, Target, log_prob_each
 from civi.update import UPDATES, FirstOrder, Samples, Update
 
 
@@ -61,10 +61,9 @@ class Uivi:
     def step(self, fixed: Model, state: UiviState, t: Int[Array, ""], key: PRNGKeyArray) -> tuple[UiviState, Info]:
         """One iteration: outer samples, reverse draws, gradient, update."""
         outer_key, chain_key, inner_key, data_key = jax.random.split(key, 4)
-        data = batch_of(fixed.target, data_key, self.samples.batch)
-        family = eqx.combine(state.params, fixed).family
+        family, target = eqx.combine(state.params, fixed).on_batch(data_key, self.samples.batch)
         outer = family.draw_outer(outer_key, self.samples.outer)
-        ratios = self._look(family, data, outer, inner_key)
+        ratios = self._look(family, target, outer, inner_key)
         draws = reverse_conditional(
             family,
             ratios.z_J,
@@ -78,8 +77,9 @@ class Uivi:
         score_J = entropy_score(family, ratios.z_J, draws.eps_MJ)
 
         def objective(params: Model) -> Array:
-            z_J, _ = eqx.combine(params, fixed).family.push(outer)
-            return ((score_J * z_J).sum(1) - jax.vmap(data.log_prob)(z_J)).mean()
+            family, target = eqx.combine(params, fixed).on_batch(data_key, self.samples.batch)
+            z_J, _ = family.push(outer)
+            return ((score_J * z_J).sum(1) - log_prob_each(target, z_J)).mean()
 
         gradient = jax.grad(objective)(state.params)
         change, optimiser = self._optimiser(state.params).update(gradient, state.optimiser, state.params)
@@ -90,9 +90,9 @@ class Uivi:
         info = Info(log_g_J.mean(), one, none, optax.tree.norm(gradient), draws.acceptance)
         return UiviState(optax.apply_updates(state.params, change), optimiser, log_step_size), info
 
-    def _look(self, family: SemiImplicit, data: Target, outer: Outer, key: PRNGKeyArray) -> LogRatios:
+    def _look(self, family: SemiImplicit, target: Target | PairedTarget, outer: Outer, key: PRNGKeyArray) -> LogRatios:
         inner_eps = family.noise.sample(key, self.samples.inner)
-        return log_ratios(family, data.log_prob, outer, inner_eps, jnp.asarray(self.samples.inner))
+        return log_ratios(family, target, outer, inner_eps, jnp.asarray(self.samples.inner))
 
     def _optimiser(self, params: Model) -> optax.GradientTransformation:
         return self.update.transformation(groups(params), self.steps)

@@ -3,12 +3,14 @@
 from civi.target.base import (
     BatchedTarget,
     LogDensity,
+    PairedTarget,
     SampledTarget,
     Target,
     batch_of,
     check_batch,
     check_shape,
     check_values,
+    log_prob_each,
 )
 from civi.target.frame import Frame, Framed, outward
 from civi.target.regression import LogisticRegression
@@ -22,6 +24,7 @@ __all__ = [
     "GaussianMixture",
     "LogDensity",
     "LogisticRegression",
+    "PairedTarget",
     "SampledTarget",
     "Target",
     "banana",
@@ -29,6 +32,7 @@ __all__ = [
     "check_batch",
     "check_shape",
     "check_values",
+    "log_prob_each",
     "outward",
     "star",
     "two_modal",

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from civi.errors import SettingError, TargetError
 
@@ -37,31 +37,59 @@ class SampledTarget(Target, Protocol):
 
 
 @runtime_checkable
-class BatchedTarget(Target, Protocol):
+class BatchedTarget(Protocol):
     """A target with rows of data, of which a step may see only a batch."""
+
+    @property
+    def dim(self) -> int:
+        """Dimension of z."""
+        ...
 
     @property
     def rows(self) -> int:
         """Number of rows."""
         ...
 
-    def batch(self, key: PRNGKeyArray, count: int) -> Target:
-        """An unbiased log p(x, z) from `count` random rows."""
+    def batch(self, key: PRNGKeyArray, count: int) -> Any:
+        """An unbiased log p(x, z) from `count` random rows; of an autoencoder, a PairedTarget of these rows."""
         ...
 
 
-def batch_of(target: Target, key: PRNGKeyArray, count: int) -> Target:
+def batch_of(target: Any, key: PRNGKeyArray, count: int) -> Any:
     """The target on a random batch of `count` rows, or as it is for count = 0."""
     check_batch(target, count)
     return target.batch(key, count) if isinstance(target, BatchedTarget) and count else target
 
 
-def check_batch(target: Target, count: int) -> None:
+def check_batch(target: Any, count: int) -> None:
     """Refuse a batch of a target that has no rows of data, or fewer."""
     if count and (not isinstance(target, BatchedTarget) or not target.rows):
         raise SettingError("samples.batch needs a target with rows of data, and this one has none: leave it at 0")
     if count and isinstance(target, BatchedTarget) and count > target.rows:
         raise SettingError(f"samples.batch ({count}) is larger than the data ({target.rows} rows): make it smaller")
+
+
+@runtime_checkable
+class PairedTarget(Protocol):
+    """A batch of data, each with a z of its own: the j-th z goes with the j-th datum."""
+
+    @property
+    def dim(self) -> int:
+        """Dimension of z."""
+        ...
+
+    def log_prob_each(self, z_J: Float[Array, "J D"]) -> Float[Array, " J"]:
+        """log p(x_j, z_j)."""
+        ...
+
+    def take(self, index_S: Int[Array, " S"]) -> PairedTarget:
+        """Some of the data."""
+        ...
+
+
+def log_prob_each(target: Target | PairedTarget, z_J: Float[Array, "J D"]) -> Float[Array, " J"]:
+    """log p(x, z_j) of every z, or log p(x_j, z_j) where every z has its own datum."""
+    return target.log_prob_each(z_J) if isinstance(target, PairedTarget) else jax.vmap(target.log_prob)(z_J)
 
 
 class LogDensity(eqx.Module):

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from civi.errors import SettingError, unknown
 from civi.tasks.base import Task
+from civi.tasks.images import images
 from civi.tasks.regression import own_table, published
 from civi.tasks.toy import toy
 
@@ -19,6 +20,9 @@ TASKS: dict[str, Task] = {
         published("nodal", "logistic regression, z in R^6: nodal involvement of 53 patients"),
         published("nodal-25", "as nodal, with the published split: 25 patients to train, 28 to test"),
         published("waveform", "logistic regression, z in R^22: 400 waves of 21 measurements"),
+        images("mnist", "autoencoder, z in R^10: 50,000 handwritten digits, static binarisation", "static_mnist"),
+        images("mnist-dynamic", "as mnist, 60,000 digits binarised afresh in every batch", "grey_mnist"),
+        images("fashion-mnist", "autoencoder, z in R^10: 60,000 pieces of clothing", "fashion_mnist"),
     )
 }
 OWN_DATA = {"regression": "logistic regression on your own table: --data FILE.csv --target COLUMN"}

@@ -2,37 +2,57 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from civi.diagnose import Bounds
-
-LogDensityOfQ = Callable[[Any], Any]
 Draws = dict[str, "np.ndarray"]
+Advance = Callable[[int, int], None]
+
+
+class Judged(NamedTuple):
+    """Entries of metrics.json and the draws of z for draws.nc."""
+
+    measures: dict[str, Any]
+    draws: np.ndarray
 
 
 @dataclass(frozen=True)
-class Task:
-    """A target, its entries of metrics.json (from draws and, where q has a density, bounds), and its figures.
+class Task(ABC):
+    """A target, what is measured on a fitted model, and its figures.
 
-    `draw` gets log q of points (None where q has no density) and the draws of one solver under its name;
-    `draw_comparison` those of several. rank_by names the measure that orders a comparison, smaller is better; distance
-    the one that draws alone can give. `options` says which data the task was made with.
+    rank_by names the measure that orders a comparison, smaller is better; distance another one that is shown.
+    `options` says which data the task was made with.
     """
 
     name: str
     summary: str
     make: Callable[[], Any]
-    measure: Callable[[Any, np.ndarray, Bounds | None], dict[str, Any]]
-    draw: Callable[[Any, LogDensityOfQ | None, Draws, Path], list[Path]]
     rank_by: str
-    draw_comparison: Callable[[Any, Draws, Path], list[Path]] | None = None
-    distance: str = "sliced_wasserstein"
-    objective_is_kl: bool = False
-    draws: int = 4000
-    options: dict[str, Any] = field(default_factory=dict)
+    distance: str
+    objective_is_kl: bool = field(default=False, kw_only=True)
+    options: dict[str, Any] = field(default_factory=dict, kw_only=True)
+
+    @abstractmethod
+    def judge(self, model: Any, keys: Any, advance: Advance | None = None) -> Judged:
+        """Measure a fitted model with two random keys (measures, draws); `advance(done, of)` is told how far it is.
+
+        Without `advance`, in a comparison, a task may take a smaller sample.
+        """
+
+    @abstractmethod
+    def glance(self, model: Any) -> Any:
+        """neg_elbo by an estimator that is the same for all solvers and steps; cheap, and can be compiled."""
+
+    @abstractmethod
+    def draw(self, model: Any, draws: Draws, folder: Path) -> None:
+        """The figures of a run, with the draws of one solver under its name."""
+
+    def draw_comparison(self, target: Any, draws: Draws, folder: Path) -> None:
+        """Figures of several solvers; by default none besides the curves."""
+        return

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from civi.errors import SettingError
-from civi.tasks.base import Draws, LogDensityOfQ, Task
+from civi.tasks.base import Draws, Task
+from civi.tasks.posterior import LogDensityOfQ, PosteriorTask
 
 if TYPE_CHECKING:
     import numpy as np
@@ -83,8 +84,17 @@ def _task(name: str, summary: str, load: Callable[[], RegressionData], options: 
     def draw(target: Any, log_q: LogDensityOfQ | None, draws: Draws, folder: Path) -> list[Path]:
         return compared(target, draws, folder)
 
-    ranked = "sliced_wasserstein"
-    return Task(name, summary, make, measure, draw, ranked, compared, draws=20_000, options=options)
+    return PosteriorTask(
+        name,
+        summary,
+        make,
+        rank_by="sliced_wasserstein",
+        draws=20_000,
+        options=options,
+        measure=measure,
+        picture=draw,
+        pictures=compared,
+    )
 
 
 def reference_of(name: str, target: Any) -> Reference | None:

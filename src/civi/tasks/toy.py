@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from civi.tasks.base import Draws, LogDensityOfQ, Task
+from civi.tasks.base import Draws, Task
+from civi.tasks.posterior import LogDensityOfQ, PosteriorTask
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,7 +27,7 @@ def toy(name: str, summary: str) -> Task:
 
         return [draw_toy(target, log_q, next(iter(draws.values())), folder / "density.png", name)]
 
-    return Task(name, summary, make, _measure, draw, rank_by="kl", objective_is_kl=True)
+    return PosteriorTask(name, summary, make, "kl", measure=_measure, picture=draw, objective_is_kl=True)
 
 
 def _measure(target: Any, draws: np.ndarray, bounds: Bounds | None) -> dict[str, Any]:

@@ -23,9 +23,9 @@ from civi.tracker.base import Auxiliary, Start, Tracked
 
 
 class BankState(NamedTuple):
-    """Mixing outputs of the last steps and how many of each step's are in use (0: not filled yet)."""
+    """Mixing outputs of the last steps and how many of each step's are in use (0: not filled, or of another batch)."""
 
-    mixed_BK: Float[Array, "B K P"]
+    mixed_BK: Float[Array, "B *J K P"]
     kept_B: Int[Array, " B"]
     slot: Int[Array, ""]
 
@@ -40,15 +40,18 @@ class Bank:
         require(self.steps >= 1, f"tracker.steps must be at least 1, not {self.steps}")
 
     def init(self, start: Start) -> BankState:
-        outputs = start.ratios_J.mixed_K.shape[1]
-        empty = jnp.zeros((self.steps, start.inner, outputs), start.ratios_J.mixed_K.dtype)
+        *lead, _, outputs = start.ratios_J.mixed_K.shape
+        empty = jnp.zeros((self.steps, *lead, start.inner, outputs), start.ratios_J.mixed_K.dtype)
         return BankState(empty, jnp.zeros(self.steps, int), jnp.asarray(0))
 
     def observe(
         self, state: BankState, family: SemiImplicit, ratios: LogRatios, index_S: Int[Array, " S"]
     ) -> tuple[Tracked, BankState]:
-        inner, outputs = state.mixed_BK.shape[1:]
-        pairs = family.conditional.log_prob_pairs(state.mixed_BK.reshape(-1, outputs), ratios.z_J)
+        *lead, inner, outputs = state.mixed_BK.shape[1:]
+        whole = not lead or lead[0] == len(index_S)
+        require(whole, "tracker=bank keeps outputs for every datum of a batch and cannot be sketched: use tracker=ring")
+        past_BK = jnp.moveaxis(state.mixed_BK, 0, -3).reshape(*lead, -1, outputs)
+        pairs = family.log_prob_pairs(past_BK, ratios.z_J)
         counted = (jnp.arange(inner) < state.kept_B[:, None]).reshape(-1)
         past_S = logsumexp(pairs, axis=1, where=counted) - ratios.log_p_J
         now_S = ratios.fresh_J + jnp.log(ratios.kept)
@@ -61,4 +64,6 @@ class Bank:
         return Tracked(jnp.logaddexp(now_S, past_S) - jnp.log(effective), effective), pushed
 
     def refresh(self, state: BankState, auxiliary: Auxiliary) -> BankState:
-        return state
+        """Outputs of an amortised family belong to their batch of data: a new one begins with an empty bank."""
+        per_datum = state.mixed_BK.ndim == 4
+        return state._replace(kept_B=jnp.where(auxiliary.new_J.any(), 0, state.kept_B)) if per_datum else state
