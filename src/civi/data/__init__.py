@@ -1,7 +1,8 @@
-"""Data: which files exist, where they are found, and the regressions made from them.
+"""Data: which files exist, where they are found, and the regressions, images and texts made from them.
 
 `registry` names every file with its checksum, `files` finds and fetches them, `regression` prepares the published
-comparisons, and `table` reads a CSV file of the user's own. Nothing heavy is imported with this package.
+comparisons, `images` and `text` what autoencoders learn from, and `table` reads a CSV file of the user's own. Nothing
+heavy is imported with this package.
 """
 
 from civi.data.files import fetch, locate
