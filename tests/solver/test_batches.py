@@ -48,8 +48,8 @@ class Restless(Civi):
 
     restless: Any = 0
 
-    def _batch(self, target, pool, key):
-        return super()._batch(target, pool, jax.random.fold_in(key, self.restless * pool.steps_kept))
+    def _batch_key(self, key, pool):
+        return super()._batch_key(jax.random.fold_in(key, self.restless * pool.steps_kept), pool)
 
 
 def regression(kind=LogisticRegression):

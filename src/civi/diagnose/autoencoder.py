@@ -10,10 +10,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import logsumexp
-from jax.scipy.stats import norm
 from jaxtyping import Array, Float, PRNGKeyArray
 
-TOGETHER, BLOCK = 4, 200
+from civi.target.autoencoder import Batch
+
+TOGETHER, BLOCK = 4, 50
 
 
 class Scores(NamedTuple):
@@ -25,60 +26,65 @@ class Scores(NamedTuple):
 
 
 def scores(
-    model: Any, x_N: Any, key: PRNGKeyArray, draws: int, advance: Callable[[int, int], None] | None = None
+    model: Any,
+    x_N: Any,
+    key: PRNGKeyArray,
+    draws: int,
+    *,
+    together: int = TOGETHER,
+    advance: Callable[[int, int], None] | None = None,
 ) -> Scores:
-    """Scores of all data, `BLOCK` at a time with memory for `TOGETHER`: the same result for any block length."""
+    """Scores of all data, BLOCK groups of `together` data in one call: memory is that of one group."""
     count = len(jax.tree.leaves(x_N)[0])
-    keys = jax.random.split(key, -(-count // BLOCK))
+    block = min(BLOCK * together, -(-count // together) * together)
+    keys = jax.random.split(key, -(-count // block))
     parts = []
     for i, block_key in enumerate(keys):
-        rows = np.arange(i * BLOCK, min((i + 1) * BLOCK, count))
-        padded = np.resize(rows, BLOCK if count > BLOCK else len(rows))
-        found = _scores_of(model, _rows(x_N, padded), block_key, draws)
+        rows = np.arange(i * block, min((i + 1) * block, count))
+        padded = np.resize(rows, block)
+        found = _scores_of(model, jax.tree.map(lambda leaf, at=padded: leaf[at], x_N), block_key, draws, together)
         parts.append([np.asarray(column)[: len(rows)] for column in found])
         if advance:
             advance(int(rows[-1]) + 1, count)
     return Scores(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
-def scores_of(model: Any, x_N: Any, key: PRNGKeyArray, draws: int) -> Scores:
-    """Every datum with its own noise, `TOGETHER` at a time, as one program."""
-    count = len(jax.tree.leaves(x_N)[0])
-    rows = (jax.tree.map(jnp.asarray, x_N), jax.random.split(key, count))
-    return jax.lax.map(lambda row: _datum(model, row[0], row[1], draws), rows, batch_size=min(TOGETHER, count))
+def scores_of(model: Any, x_N: Any, key: PRNGKeyArray, draws: int, together: int = TOGETHER) -> Scores:
+    """The same for a number of data that is a multiple of `together`, as one program."""
+    groups = jax.tree.map(lambda leaf: jnp.asarray(leaf).reshape(-1, together, *leaf.shape[1:]), x_N)
+    keys = jax.random.split(key, len(jax.tree.leaves(groups)[0]))
+    found = jax.lax.map(lambda group: _group(model, group[0], group[1], draws), (groups, keys))
+    return Scores(*(column.reshape(-1) for column in found))
 
 
 _scores_of = eqx.filter_jit(scores_of)
 
 
-def _datum(model: Any, x: Any, key: PRNGKeyArray, draws: int) -> Scores:
-    """One datum: z_s ~ q(z | eps_s), weighted by log p(x, z_s) - log mean_k q(z_s | eps_k), own eps_s among the eps_k.
+def _group(model: Any, x_J: Any, key: PRNGKeyArray, draws: int) -> Scores:
+    """Some data: z_s ~ q(z | eps_s), weighted by log p(x, z_s) - log mean_k q(z_s | eps_k), own eps_s among the eps_k.
 
     Given the eps this is the balance heuristic of S conditionals, an unbiased estimate of p(x), so that its logarithm
     is a lower bound on log p(x) in expectation; the mean of the log weights is one on the ELBO.
     """
-    x = jax.tree.map(lambda leaf: leaf.astype(float) if leaf.dtype == jnp.uint8 else leaf, x)
-    family = model.family.given(jax.tree.map(lambda leaf: leaf[None], x))
-    outer = family.draw_outer(key, draws)
-    mixed_S = family.mix(outer.eps)[0]
-    transform = jax.vmap(family.conditional.transform)
-    z_S = transform(mixed_S, outer.u)
-    log_q_S = logsumexp(family.conditional.log_prob_pairs(mixed_S, z_S), axis=1) - jnp.log(draws)
-    log_p_S = norm.logpdf(z_S).sum(-1) + model.target.decoder.log_prob_each(_repeated(x, draws), z_S)
-    log_weight_S = log_p_S - log_q_S
-    location_S = transform(mixed_S, jnp.zeros_like(z_S))
-    within = (transform(mixed_S, jnp.ones_like(z_S)) - location_S) ** 2
-    between = location_S.var(0)
-    share = between.sum() / (between.sum() + within.mean(0).sum())
-    return Scores(-log_weight_S.mean(), jnp.log(draws) - logsumexp(log_weight_S), share)
+    x_J = jax.tree.map(lambda leaf: leaf.astype(float) if leaf.dtype == jnp.uint8 else leaf, x_J)
+    family, count = model.family.given(x_J), len(jax.tree.leaves(x_J)[0])
+    eps_key, base_key = jax.random.split(key)
+    mixed_JS = family.mix(family.noise.sample(eps_key, draws))
+    u_JS = family.conditional.draw_base(base_key, count * draws).reshape(count, draws, -1)
+    transform = jax.vmap(jax.vmap(family.conditional.transform))
+    z_JS = transform(mixed_JS, u_JS)
+    log_q_JS = logsumexp(jax.vmap(family.conditional.log_prob_pairs)(mixed_JS, z_JS), axis=2) - jnp.log(draws)
+    batch = Batch(model.target.decoder, _repeated(x_J, draws), model.target.dim)
+    log_weight_JS = batch.log_prob_each(z_JS.reshape(count * draws, -1)).reshape(count, draws) - log_q_JS
+    location_JS = transform(mixed_JS, jnp.zeros_like(z_JS))
+    within_J = ((transform(mixed_JS, jnp.ones_like(z_JS)) - location_JS) ** 2).mean(1).sum(-1)
+    between_J = location_JS.var(1).sum(-1)
+    neg_log_lik_J = jnp.log(draws) - logsumexp(log_weight_JS, axis=1)
+    return Scores(-log_weight_JS.mean(1), neg_log_lik_J, between_J / (between_J + within_J))
 
 
-def _rows(x_N: Any, index: np.ndarray) -> Any:
-    return jax.tree.map(lambda leaf: leaf[index], x_N)
-
-
-def _repeated(x: Any, count: int) -> Any:
-    return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (count, *leaf.shape)), x)
+def _repeated(x_J: Any, count: int) -> Any:
+    return jax.tree.map(lambda leaf: jnp.repeat(leaf, count, axis=0), x_J)
 
 
 def mean_and_se(values: Float[Array, " N"]) -> tuple[float, float]:

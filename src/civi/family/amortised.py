@@ -19,39 +19,28 @@ from civi.family.semi_implicit import Outer, SemiImplicit, draw_outer
 class Reader(Protocol):
     """What an encoder does with the data alone."""
 
-    def __call__(self, x_J: Any) -> Float[Array, "J H"]:
+    def __call__(self, x_J: Any, /) -> Float[Array, "J H"]:
         """Features of every datum, before the first activation."""
         ...
 
 
-class LinearReader(eqx.Module):
-    """The part W_x x of a first layer on [x, eps]."""
-
-    weight: Float[Array, "X H"]
-
-    def __call__(self, x_J: Float[Array, "J X"]) -> Float[Array, "J H"]:
-        """W_x x_j."""
-        return x_J @ self.weight
-
-
 class Encoder(eqx.Module):
-    """A network on [x, eps] with its first layer split: activation(read(x) + W_eps eps + b), then `rest`.
+    """A network on (x, eps) that reads x once per datum: rest(activation(read(x) + W_eps eps)).
 
-    The split layer equals the one on the joined vector, and W_x x is computed once per datum, not once per pair.
+    With a linear reader this is a network on the joined vector [x, eps] whose first layer is split. A reader with
+    hidden layers lets the noise in later, and a pair (x, eps) then costs only the layers that are left.
     Without noise weights the encoder is that of an explicit family.
     """
 
     reader: Reader
     noise_weight: Float[Array, "E H"] | None
-    bias: Float[Array, " H"]
     rest: MixingNetwork
 
-    def __call__(self, feature: Float[Array, "*N H"], eps: Float[Array, "*N E"]) -> Float[Array, "*N P"]:
+    def __call__(self, feature: Float[Array, "*N H"], eps: Float[Array, "*M E"]) -> Float[Array, "*NM P"]:
         """Parameters of the conditional; features and noise broadcast against each other."""
         silent = jnp.zeros((*eps.shape[:-1], 1))
         noise = silent if self.noise_weight is None else eps @ self.noise_weight
-        first = feature + (noise + self.bias)
-        return self.rest(ACTIVATIONS[self.rest.activation](first))
+        return self.rest(ACTIVATIONS[self.rest.activation](feature + noise))
 
 
 class Amortised(eqx.Module):

@@ -14,19 +14,26 @@ from dataclasses import replace
 
 from civi.errors import SettingError
 from civi.family import Architecture
-from civi.family.autoencoder import ImageArchitecture
+from civi.family.autoencoder import ImageArchitecture, TextArchitecture
 from civi.pilot import Laplace
 from civi.solver import SOLVERS, Settings
-from civi.update import FirstOrder
+from civi.update import FirstOrder, Samples
 
-IMAGES = ("mnist", "mnist-dynamic", "fashion-mnist")
+IMAGES = (ImageArchitecture(), 18_000, Samples(outer=300, inner=30, batch=300))
+TEXT = (TextArchitecture(), 2000, Samples(outer=64, inner=100, batch=64))
+AUTOENCODERS: dict[str, tuple[Architecture, int, Samples]] = {
+    "mnist": IMAGES,
+    "mnist-dynamic": IMAGES,
+    "fashion-mnist": IMAGES,
+    "ptb": TEXT,
+}
 REGRESSIONS = {"spam": 3, "nodal": 3, "nodal-25": 3, "waveform": 10, "regression": 10}
 EXPLICIT = ("mfvb", "nuts")
 
 
 def default(task: str, solver: str) -> Settings:
     """Ours: robust."""
-    if task in IMAGES:
+    if task in AUTOENCODERS:
         return _autoencoder(task, solver)
     if task not in REGRESSIONS:
         return SOLVERS[solver](Architecture())
@@ -35,13 +42,13 @@ def default(task: str, solver: str) -> Settings:
 
 
 def _autoencoder(task: str, solver: str) -> Settings:
-    """A batch of 300 images with 30 inner samples each, as in appendix B."""
+    """The same batches, inner samples and learning rate of Adam for every solver; an explicit family needs no inner."""
     if solver == "nuts":
-        raise SettingError(f"nuts samples one posterior, and {task} has one for every image: choose another solver")
-    settings = SOLVERS[solver](ImageArchitecture())
-    inner = 1 if solver in EXPLICIT else 30
-    samples = replace(settings.solver.samples, outer=300, inner=inner, batch=300, stages=())
-    method = replace(settings.solver, steps=18_000, samples=samples)
+        raise SettingError(f"nuts samples one posterior, and {task} has one for every datum: choose another solver")
+    family, steps, samples = AUTOENCODERS[task]
+    settings = SOLVERS[solver](family)
+    samples = replace(samples, inner=1) if settings.family.mixing == "constant" else samples
+    method = replace(settings.solver, steps=steps, samples=samples)
     if isinstance(method.update, FirstOrder) and method.update.rule == "adam":
         method = replace(method, update=replace(method.update, learning_rate=1e-3))
     family = replace(settings.family, conditional="scaled") if solver == "mfvb" else settings.family

@@ -6,7 +6,7 @@ noise -> mixing network -> conditional -> log ratios -> tracker -> gradient -> p
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import equinox as eqx
 import jax
@@ -18,6 +18,7 @@ from civi.errors import require
 from civi.estimate import LogRatios, Sketch, log_ratios, mix_own
 from civi.family import Architecture, Outer, SemiImplicit
 from civi.solver.base import OUTPUTS, Info, Model, Settings, groups, split
+from civi.target.autoencoder import Batch
 from civi.tracker import TRACKERS, Auxiliary, Bank, Pool, PoolState, Start, Tracked, Tracker
 from civi.update import UPDATES, FirstOrder, Samples, Update
 
@@ -50,6 +51,7 @@ class Civi:
 
     inner_mean = safe mixes the own term into numerator and denominator with weight 1/(K_eff + 1); plain is the paper's.
     weigh = entropy weights only grad log q by k (p does not depend on the inner noise); ratio weights grad log g.
+    warm_up = steps over which an autoencoder's KL to the prior gets its full weight, as t / warm_up (0: at once).
     """
 
     steps: int = 3000
@@ -61,8 +63,10 @@ class Civi:
     sketch: Sketch = field(default_factory=Sketch)
     update: Update = field(default_factory=FirstOrder, metadata={"kinds": UPDATES})
     output: str = "last"
+    warm_up: int = 0
 
     def __post_init__(self) -> None:
+        require(self.warm_up >= 0, f"warm_up must not be negative (0: none), not {self.warm_up}")
         require(self.steps >= 1, f"steps must be at least 1, not {self.steps}")
         for name, allowed in {"inner_mean": INNER_MEANS, "weigh": WEIGHS, "output": OUTPUTS}.items():
             value = getattr(self, name)
@@ -143,6 +147,9 @@ class Civi:
     ) -> tuple[SemiImplicit, LogRatios]:
         """Oracle_g: log ratios at these parameters from K_t fresh inner samples of this kind (K2 or K3)."""
         family, target = eqx.combine(params, fixed).on_batch(batch_key, self.samples.batch, index_S)
+        if self.warm_up:
+            require(isinstance(target, Batch), "warm_up is for autoencoders, whose prior is known: leave it at 0")
+            target = cast(Batch, target).weighted(jnp.maximum(self.warm_up / t, 1.0))
         inner_eps = family.noise.sample(key, self.samples.most(kind, self.steps))
         kept = self.samples.at(kind, t, self.steps)
         return family, log_ratios(family, target, outer, inner_eps, kept)

@@ -6,7 +6,6 @@ from typing import Any, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 from jax.scipy.stats import norm
 from jaxtyping import Array, Float, Int, PRNGKeyArray, UInt8
 
@@ -100,11 +99,16 @@ class Batch(eqx.Module):
     decoder: Any
     x_J: Any
     dim: int = eqx.field(static=True)
+    weight: Float[Array, ""] | float = 1.0
 
     def log_prob_each(self, z_J: Float[Array, "J D"]) -> Float[Array, " J"]:
-        """log p(x_j, z_j)."""
-        return norm.logpdf(z_J).sum(-1) + self.decoder.log_prob_each(self.x_J, z_J)
+        """log p(z_j) + weight log p(x_j | z_j)."""
+        return norm.logpdf(z_J).sum(-1) + self.weight * self.decoder.log_prob_each(self.x_J, z_J)
+
+    def weighted(self, weight: Float[Array, ""]) -> Batch:
+        """The likelihood to the power of `weight`: weight 1/w is the KL to the prior times w, up to a factor."""
+        return Batch(self.decoder, self.x_J, self.dim, weight)
 
     def take(self, index_S: Int[Array, " S"]) -> Batch:
         """Some of the data."""
-        return Batch(self.decoder, jax.tree.map(lambda leaf: jnp.asarray(leaf)[index_S], self.x_J), self.dim)
+        return Batch(self.decoder, jax.tree.map(lambda leaf: leaf[index_S], self.x_J), self.dim, self.weight)

@@ -8,6 +8,7 @@ from civi.errors import SettingError, unknown
 from civi.tasks.base import Task
 from civi.tasks.images import images
 from civi.tasks.regression import own_table, published
+from civi.tasks.sentences import sentences
 from civi.tasks.toy import toy
 
 TASKS: dict[str, Task] = {
@@ -23,6 +24,7 @@ TASKS: dict[str, Task] = {
         images("mnist", "autoencoder, z in R^10: 50,000 handwritten digits, static binarisation", "static_mnist"),
         images("mnist-dynamic", "as mnist, 60,000 digits binarised afresh in every batch", "grey_mnist"),
         images("fashion-mnist", "autoencoder, z in R^10: 60,000 pieces of clothing", "fashion_mnist"),
+        sentences("ptb", "autoencoder of text, z in R^20: 42,068 sentences of the Penn Treebank", "penn_treebank"),
     )
 }
 OWN_DATA = {"regression": "logistic regression on your own table: --data FILE.csv --target COLUMN"}

@@ -46,6 +46,7 @@ class ImageTask(Task):
     load: Callable[[], ImageData] = field(kw_only=True)
 
     def judge(self, model: Any, keys: Any, advance: Advance | None = None) -> Judged:
+        import jax.numpy as jnp
         import numpy as np
 
         from civi.diagnose.autoencoder import mean_and_se, scores
@@ -53,14 +54,15 @@ class ImageTask(Task):
         test = self._test_bits()
         few = min(FEW_IMAGES, len(test))
         chosen, draws = (test, ALL_DRAWS) if advance else (self._some(test, few), FEW_DRAWS)
-        found = scores(model, chosen, keys[0], draws, advance)
+        found = scores(model, chosen, keys[0], draws, advance=advance)
         measures: dict[str, Any] = {"data": self.load().source, "test_images": len(chosen), "test_draws": draws}
         for name in ("neg_elbo", "neg_log_lik"):
             value, se = mean_and_se(getattr(found, name))
-            shown = name if name == "neg_elbo" else f"test_{name}"
-            measures |= {shown: value, f"{shown}_se": se}
+            entry = name if name == "neg_elbo" else f"test_{name}"
+            measures |= {entry: value, f"{entry}_se": se}
         measures["mixing_share"] = float(np.mean(found.mixing_share))
-        return Judged(measures, self._latents(model, self._some(test, SHOWN), keys[1]))
+        shown = jnp.asarray(self._some(test, SHOWN), float)
+        return Judged(measures, latents(model, shown, keys[1], SHOWN_DRAWS))
 
     def glance(self, model: Any) -> Any:
         import jax
@@ -102,15 +104,15 @@ class ImageTask(Task):
         order = np.random.default_rng(0).permutation(len(test))
         return test[order[:count]]
 
-    def _latents(self, model: Any, shown: np.ndarray, key: Any) -> np.ndarray:
-        """Posterior draws of z for some test images: (chain, draw, image, dim) with one chain."""
-        import jax
-        import jax.numpy as jnp
-        import numpy as np
 
-        family = model.family.given(jnp.asarray(shown, float))
-        drawn = jax.lax.map(lambda k: family.sample(k, len(shown)), jax.random.split(key, SHOWN_DRAWS))
-        return np.asarray(drawn)[None]
+def latents(model: Any, x_J: Any, key: Any, draws: int) -> np.ndarray:
+    """Posterior draws of z for some data: (chain, draw, datum, dim) with one chain."""
+    import jax
+    import numpy as np
+
+    family = model.family.given(x_J)
+    count = len(jax.tree.leaves(x_J)[0])
+    return np.asarray(jax.lax.map(lambda key: family.sample(key, count), jax.random.split(key, draws)))[None]
 
 
 def _walks(z: np.ndarray) -> np.ndarray:

@@ -1,0 +1,181 @@
+"""Sentences and a recurrent decoder: p(x | z) = prod_t Categorical(x_t; softmax(W h_t)), h_t of the words before."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+
+START = 0
+
+
+class Words(NamedTuple):
+    """Sentences as word numbers, padded with 0; `seen` is what the decoder is told (some words may be dropped)."""
+
+    words: Int[Array | np.ndarray, "J T"]
+    seen: Int[Array | np.ndarray, "J T"]
+    length: Int[Array | np.ndarray, " J"]
+
+
+class Sentences(eqx.Module):
+    """Rows of words, sorted into buckets by length, so that a batch has sentences of about one length.
+
+    The decoder is told `unknown` in place of a share `dropout` of the words.
+    """
+
+    words: Int[Array, "N T"]
+    length: Int[Array, " N"]
+    order: Int[Array, " N"]
+    first: Int[Array, " B"]
+    size: Int[Array, " B"]
+    vocabulary: int = eqx.field(static=True)
+    unknown: int = eqx.field(static=True)
+    dropout: float = eqx.field(static=True, default=0.0)
+
+    @classmethod
+    def bucketed(
+        cls, words: np.ndarray, length: np.ndarray, buckets: list[np.ndarray], vocabulary: int, unknown: int
+    ) -> Sentences:
+        """From the row numbers of every bucket."""
+        size = np.array([len(rows) for rows in buckets])
+        order, first = jnp.asarray(np.concatenate(buckets)), jnp.asarray(np.cumsum(size) - size)
+        return cls(jnp.asarray(words), jnp.asarray(length), order, first, jnp.asarray(size), vocabulary, unknown)
+
+    @property
+    def rows(self) -> int:
+        """N."""
+        return len(self.length)
+
+    def batch(self, key: PRNGKeyArray, count: int) -> Words:
+        """A bucket with probability by its size, then random rows of it: every sentence is equally likely."""
+        bucket_key, row_key, drop_key = jax.random.split(key, 3)
+        bucket = jax.random.categorical(bucket_key, jnp.log(self.size))
+        place = self.first[bucket] + jax.random.randint(row_key, (count,), 0, self.size[bucket])
+        words, length = self.words[self.order[place]], self.length[self.order[place]]
+        dropped = jax.random.bernoulli(drop_key, self.dropout, words.shape) if self.dropout else False
+        return Words(words, jnp.where(dropped, self.unknown, words), length)
+
+
+class Recurrent(eqx.Module):
+    """An LSTM over embedded words, with further inputs that are the same at every word."""
+
+    embedding: Float[Array, "V I"]
+    from_input: Float[Array, "C H4"]
+    from_hidden: Float[Array, "H H4"]
+    bias: Float[Array, " H4"]
+
+    @classmethod
+    def init(cls, vocabulary: int, width: int, hidden: int, further: int, key: PRNGKeyArray) -> Recurrent:
+        """Uniform weights within 1 / sqrt(hidden), embeddings N(0, 0.1^2), forget gates open."""
+        keys = jax.random.split(key, 3)
+        bound = hidden**-0.5
+        return cls(
+            0.1 * jax.random.normal(keys[0], (vocabulary, width)),
+            jax.random.uniform(keys[1], (width + further, 4 * hidden), minval=-bound, maxval=bound),
+            jax.random.uniform(keys[2], (hidden, 4 * hidden), minval=-bound, maxval=bound),
+            jnp.zeros(4 * hidden).at[hidden : 2 * hidden].set(1.0),
+        )
+
+    def gates(self, words: Int[Array, "*N"], further: Float[Array, "*N F"] | None = None) -> Float[Array, "*N H4"]:
+        """What the inputs add to the gates."""
+        width = self.embedding.shape[1]
+        added = self.embedding[words] @ self.from_input[:width] + self.bias
+        return added if further is None else added + further @ self.from_input[width:]
+
+    def advance(self, state: State, gates_J: Float[Array, "J H4"]) -> State:
+        """One word."""
+        enter, forget, value, leave = jnp.split(gates_J + state.hidden_J @ self.from_hidden, 4, axis=-1)
+        cell_J = jax.nn.sigmoid(forget) * state.cell_J + jax.nn.sigmoid(enter) * jnp.tanh(value)
+        return State(jax.nn.sigmoid(leave) * jnp.tanh(cell_J), cell_J)
+
+    def begin(self, count: int) -> State:
+        """Before the first word."""
+        zeros = jnp.zeros((count, self.from_hidden.shape[0]))
+        return State(zeros, zeros)
+
+
+class State(NamedTuple):
+    """Hidden state and cell of every sentence."""
+
+    hidden_J: Float[Array, "J H"]
+    cell_J: Float[Array, "J H"]
+
+
+class SentenceReader(eqx.Module):
+    """The last hidden state of an LSTM over the sentence, as features of an encoder."""
+
+    recurrent: Recurrent
+    weight: Float[Array, "H F"]
+    bias: Float[Array, " F"]
+
+    def __call__(self, x_J: Words) -> Float[Array, "J F"]:
+        """Features of every sentence."""
+
+        def step(state: State, now: tuple[Array, Array]) -> tuple[State, None]:
+            words_J, inside_J = now
+
+            def advance(state: State) -> State:
+                new = self.recurrent.advance(state, self.recurrent.gates(words_J))
+                return jax.tree.map(lambda a, b: jnp.where(inside_J[:, None], a, b), new, state)
+
+            return jax.lax.cond(inside_J.any(), advance, lambda state: state, state), None
+
+        start = self.recurrent.begin(len(x_J.length))
+        last, _ = jax.lax.scan(step, start, (jnp.asarray(x_J.words).T, _inside(x_J).T))
+        return last.hidden_J @ self.weight + self.bias
+
+
+class SentenceDecoder(eqx.Module):
+    """An LSTM that is told z at every word, and a softmax over the vocabulary; the end of a sentence is a word."""
+
+    recurrent: Recurrent
+    weight: Float[Array, "H V"]
+    bias: Float[Array, " V"]
+
+    def log_prob_each(self, x_J: Words, z_J: Float[Array, "J D"]) -> Float[Array, " J"]:
+        """sum_t log p(x_t | x_1 .. x_t-1, z) over the words of each sentence; padding does not count.
+
+        A word's logits are forgotten and computed again for the gradient: memory is that of one word of the batch.
+        """
+        before = jnp.pad(x_J.seen[:, :-1], ((0, 0), (1, 0)), constant_values=START)
+
+        @jax.checkpoint
+        def score(state: State, before_J: Array, word_J: Array) -> tuple[State, Array]:
+            state = self.recurrent.advance(state, self.recurrent.gates(before_J, z_J))
+            logit_J = state.hidden_J @ self.weight + self.bias
+            chosen_J = jnp.take_along_axis(logit_J, word_J[:, None], axis=1)[:, 0]
+            return state, chosen_J - jax.nn.logsumexp(logit_J, axis=1)
+
+        def step(carry: tuple[State, Array], now: tuple[Array, Array, Array]) -> tuple[tuple[State, Array], None]:
+            before_J, word_J, inside_J = now
+
+            def add(carry: tuple[State, Array]) -> tuple[State, Array]:
+                state, log_p_J = score(carry[0], before_J, word_J)
+                return state, carry[1] + jnp.where(inside_J, log_p_J, 0.0)
+
+            return jax.lax.cond(inside_J.any(), add, lambda carry: carry, carry), None
+
+        start = (self.recurrent.begin(len(z_J)), jnp.zeros(len(z_J)))
+        (_, log_p_J), _ = jax.lax.scan(step, start, (before.T, jnp.asarray(x_J.words).T, _inside(x_J).T))
+        return log_p_J
+
+    def most_likely(self, z_J: Float[Array, "J D"], longest: int) -> Int[Array, "J T"]:
+        """Word by word the most likely one given those before it."""
+
+        def step(carry: tuple[State, Array], _: None) -> tuple[tuple[State, Array], Array]:
+            state, before_J = carry
+            state = self.recurrent.advance(state, self.recurrent.gates(before_J, z_J))
+            word_J = jnp.argmax((state.hidden_J @ self.weight + self.bias).at[:, START].set(-jnp.inf), axis=1)
+            return (state, word_J), word_J
+
+        start = (self.recurrent.begin(len(z_J)), jnp.full(len(z_J), START))
+        return jax.lax.scan(step, start, None, length=longest)[1].T
+
+
+def _inside(x_J: Words) -> Bool[Array, "J T"]:
+    """Which places hold a word."""
+    return jnp.arange(x_J.words.shape[1]) < x_J.length[:, None]
