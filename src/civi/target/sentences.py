@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-START = 0
+START, WORDS = 0, 8
 
 
 class Words(NamedTuple):
@@ -92,6 +92,17 @@ class Recurrent(eqx.Module):
         cell_J = jax.nn.sigmoid(forget) * state.cell_J + jax.nn.sigmoid(enter) * jnp.tanh(value)
         return State(jax.nn.sigmoid(leave) * jnp.tanh(cell_J), cell_J)
 
+    def over(self, gates_JT: Float[Array, "J T H4"], inside_JT: Bool[Array, "J T"]) -> Float[Array, "J T H"]:
+        """The hidden state after every word; places where no sentence has a word are passed over."""
+
+        def step(state: State, now: tuple[Array, Array]) -> tuple[State, Array]:
+            gates_J, inside_J = now
+            state = jax.lax.cond(inside_J.any(), lambda old: self.advance(old, gates_J), lambda old: old, state)
+            return state, state.hidden_J
+
+        start = self.begin(len(gates_JT))
+        return jax.lax.scan(step, start, (jnp.moveaxis(gates_JT, 1, 0), inside_JT.T))[1].swapaxes(0, 1)
+
     def begin(self, count: int) -> State:
         """Before the first word."""
         zeros = jnp.zeros((count, self.from_hidden.shape[0]))
@@ -114,19 +125,9 @@ class SentenceReader(eqx.Module):
 
     def __call__(self, x_J: Words) -> Float[Array, "J F"]:
         """Features of every sentence."""
-
-        def step(state: State, now: tuple[Array, Array]) -> tuple[State, None]:
-            words_J, inside_J = now
-
-            def advance(state: State) -> State:
-                new = self.recurrent.advance(state, self.recurrent.gates(words_J))
-                return jax.tree.map(lambda a, b: jnp.where(inside_J[:, None], a, b), new, state)
-
-            return jax.lax.cond(inside_J.any(), advance, lambda state: state, state), None
-
-        start = self.recurrent.begin(len(x_J.length))
-        last, _ = jax.lax.scan(step, start, (jnp.asarray(x_J.words).T, _inside(x_J).T))
-        return last.hidden_J @ self.weight + self.bias
+        hidden_JT = self.recurrent.over(self.recurrent.gates(jnp.asarray(x_J.words)), _inside(x_J))
+        last_J = jnp.take_along_axis(hidden_JT, (jnp.asarray(x_J.length) - 1)[:, None, None], axis=1)[:, 0]
+        return last_J @ self.weight + self.bias
 
 
 class SentenceDecoder(eqx.Module):
@@ -137,31 +138,29 @@ class SentenceDecoder(eqx.Module):
     bias: Float[Array, " V"]
 
     def log_prob_each(self, x_J: Words, z_J: Float[Array, "J D"]) -> Float[Array, " J"]:
-        """sum_t log p(x_t | x_1 .. x_t-1, z) over the words of each sentence; padding does not count.
+        """sum_t log p(x_t | x_1 .. x_t-1, z) over the words of each sentence; padding does not count."""
+        before_JT = jnp.pad(x_J.seen[:, :-1], ((0, 0), (1, 0)), constant_values=START)
+        inside_JT = _inside(x_J)
+        hidden_JT = self.recurrent.over(self.recurrent.gates(before_JT, z_J[:, None]), inside_JT)
+        return self._log_prob_of_words(hidden_JT, jnp.asarray(x_J.words), inside_JT)
 
-        A word's logits are forgotten and computed again for the gradient: memory is that of one word of the batch.
-        """
-        before = jnp.pad(x_J.seen[:, :-1], ((0, 0), (1, 0)), constant_values=START)
+    def _log_prob_of_words(
+        self, hidden_JT: Float[Array, "J T H"], words_JT: Int[Array, "J T"], inside_JT: Bool[Array, "J T"]
+    ) -> Float[Array, " J"]:
+        """WORDS places at a time: their logits are forgotten, and computed again for the gradient."""
 
         @jax.checkpoint
-        def score(state: State, before_J: Array, word_J: Array) -> tuple[State, Array]:
-            state = self.recurrent.advance(state, self.recurrent.gates(before_J, z_J))
-            logit_J = state.hidden_J @ self.weight + self.bias
-            chosen_J = jnp.take_along_axis(logit_J, word_J[:, None], axis=1)[:, 0]
-            return state, chosen_J - jax.nn.logsumexp(logit_J, axis=1)
+        def score(hidden_JW: Array, words_JW: Array, inside_JW: Array) -> Array:
+            logit_JW = hidden_JW @ self.weight + self.bias
+            chosen_JW = jnp.take_along_axis(logit_JW, words_JW[..., None], axis=-1)[..., 0]
+            return jnp.where(inside_JW, chosen_JW - jax.nn.logsumexp(logit_JW, axis=-1), 0.0).sum(1)
 
-        def step(carry: tuple[State, Array], now: tuple[Array, Array, Array]) -> tuple[tuple[State, Array], None]:
-            before_J, word_J, inside_J = now
+        def add(log_p_J: Array, block: tuple[Array, Array, Array]) -> tuple[Array, None]:
+            more = jax.lax.cond(block[2].any(), score, lambda *_: jnp.zeros_like(log_p_J), *block)
+            return log_p_J + more, None
 
-            def add(carry: tuple[State, Array]) -> tuple[State, Array]:
-                state, log_p_J = score(carry[0], before_J, word_J)
-                return state, carry[1] + jnp.where(inside_J, log_p_J, 0.0)
-
-            return jax.lax.cond(inside_J.any(), add, lambda carry: carry, carry), None
-
-        start = (self.recurrent.begin(len(z_J)), jnp.zeros(len(z_J)))
-        (_, log_p_J), _ = jax.lax.scan(step, start, (before.T, jnp.asarray(x_J.words).T, _inside(x_J).T))
-        return log_p_J
+        blocks = _in_blocks(hidden_JT, WORDS), _in_blocks(words_JT, WORDS), _in_blocks(inside_JT, WORDS)
+        return jax.lax.scan(add, jnp.zeros(len(words_JT)), blocks)[0]
 
     def most_likely(self, z_J: Float[Array, "J D"], longest: int) -> Int[Array, "J T"]:
         """Word by word the most likely one given those before it."""
@@ -179,3 +178,11 @@ class SentenceDecoder(eqx.Module):
 def _inside(x_J: Words) -> Bool[Array, "J T"]:
     """Which places hold a word."""
     return jnp.arange(x_J.words.shape[1]) < x_J.length[:, None]
+
+
+def _in_blocks(values_JT: Array, width: int) -> Array:
+    """(block, J, width, ...), the last block filled up with zeros."""
+    places = values_JT.shape[1]
+    room = [(0, 0), (0, -places % width), *[(0, 0)] * (values_JT.ndim - 2)]
+    blocks = jnp.pad(values_JT, room).reshape(len(values_JT), -1, width, *values_JT.shape[2:])
+    return jnp.moveaxis(blocks, 1, 0)
