@@ -89,6 +89,19 @@ def compare(
 
 
 @app.command()
+def bench(
+    part: Annotated[str, typer.Argument(help="What to time; all parts by default.")] = "all",
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer rounds.")] = False,
+    out: Annotated[Path | None, typer.Option(help="File for the figures as JSON.")] = None,
+) -> None:
+    """Time the steps of all methods in one run, as ratios; needs no data."""
+    from civi.bench.command import bench as run_bench
+    from civi.report.progress import console
+
+    run_bench(part, console(), quick=quick, out=out)
+
+
+@app.command()
 def tasks() -> None:
     """List the tasks, one line each."""
     from civi.tasks import OWN_DATA, TASKS

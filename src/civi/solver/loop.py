@@ -123,14 +123,14 @@ def train(
     state, history = resume if resume else (start(solver, model, key), empty_history())
     fixed = split(model)[1]
     elapsed = float(history["seconds"][-1]) if len(history["seconds"]) else 0.0
-    program = _block if key.ndim == 0 else _blocks
-    run_block = cast(Any, eqx.filter_jit(program)).lower(solver, fixed, state, jnp.asarray(1)).compile()
+    program = run_block if key.ndim == 0 else _blocks
+    compiled = cast(Any, eqx.filter_jit(program)).lower(solver, fixed, state, jnp.asarray(1)).compile()
     compile_seconds = time.perf_counter() - begun
     length, done = block or 1, int(state.done.max())
     while done < solver.steps and not halted(state).all():
         count = min(length, CAPACITY, solver.steps - done, pause_every - done % pause_every)
         clock = time.perf_counter()
-        state, rows = jax.block_until_ready(run_block(solver, fixed, state, jnp.asarray(count)))
+        state, rows = jax.block_until_ready(compiled(solver, fixed, state, jnp.asarray(count)))
         seconds = time.perf_counter() - clock
         before, done = done, int(state.done.max())
         history = _extend(history, rows, before, state.done, elapsed, seconds)
@@ -146,7 +146,7 @@ def halted(state: RunState) -> np.ndarray:
     return np.asarray(state.skipped_in_a_row >= PATIENCE)
 
 
-def _block(solver: Solver, fixed: Model, state: RunState, count: Int[Array, ""]) -> tuple[RunState, Rows]:
+def run_block(solver: Solver, fixed: Model, state: RunState, count: Int[Array, ""]) -> tuple[RunState, Rows]:
     """Up to `count` steps; ends early when PATIENCE steps in a row were not finite."""
     first = state.done
 
@@ -166,7 +166,7 @@ def _blocks(solver: Solver, fixed: Model, states: RunState, count: Int[Array, ""
 
     On a CPU this is faster than vmap, which turns the small products of a step into batched ones.
     """
-    return jax.lax.map(lambda state: _block(solver, fixed, state, count), states)
+    return jax.lax.map(lambda state: run_block(solver, fixed, state, count), states)
 
 
 def _guarded_step(solver: Solver, fixed: Model, state: RunState) -> tuple[RunState, Array]:

@@ -1,0 +1,1 @@
+"""Benchmarks: ratios measured in one process, never asserted in a test."""

@@ -1,0 +1,52 @@
+"""What this machine can do: the rate of its matrix products, in the shapes a step has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, cast
+
+import equinox as eqx
+import jax
+
+from civi.bench.timing import Program
+
+
+class Product(NamedTuple):
+    """(rows, inner) times (inner, columns)."""
+
+    rows: int
+    inner: int
+    columns: int
+
+    @property
+    def flops(self) -> float:
+        """Multiplications and additions."""
+        return 2.0 * self.rows * self.inner * self.columns
+
+
+def products(shapes: Sequence[Product], repeats: int) -> Program:
+    """All these products and the two of each one's gradient, `repeats` times, as one program."""
+    keys = jax.random.split(jax.random.key(0), 2)
+    pairs = [
+        (jax.random.normal(keys[0], (s.rows, s.inner)), jax.random.normal(keys[1], (s.inner, s.columns)))
+        for s in shapes
+    ]
+
+    @jax.jit
+    def run(pairs: Any) -> Any:
+        def once(_: Any, carry: Any) -> Any:
+            done = []
+            for (a, b), before in zip(pairs, carry, strict=True):
+                product = a @ (b + 1e-30 * before[1])
+                done.append((product @ b.T, a.T @ product))
+            return done
+
+        return jax.lax.fori_loop(0, repeats, once, list(pairs))
+
+    return lambda: run(pairs)
+
+
+def arithmetic(program: Any, *args: Any) -> float:
+    """Floating-point operations of one call, as XLA counts them; a loop's body counts once."""
+    cost = cast(Any, eqx.filter_jit(program)).lower(*args).compile().compiled.cost_analysis()
+    return float((cost[0] if isinstance(cost, list) else cost)["flops"])

@@ -1,0 +1,42 @@
+"""Time several programs in turns, so that what else the machine does falls on all of them alike."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+Program = Callable[[], Any]
+Advance = Callable[[str], None]
+
+
+class Timed(NamedTuple):
+    """Seconds of one call: the median over rounds and the quartiles around it."""
+
+    median: float
+    low: float
+    high: float
+
+    def scaled(self, factor: float) -> Timed:
+        """Per step, where a call is many steps."""
+        return Timed(*(value * factor for value in self))
+
+
+def in_turns(programs: Mapping[str, Program], rounds: int, advance: Advance | None = None) -> dict[str, Timed]:
+    """Call every program once to warm up, then once in each round."""
+    seconds: dict[str, list[float]] = {name: [] for name in programs}
+    for name, program in programs.items():
+        jax.block_until_ready(program())
+        if advance:
+            advance(name)
+    for _ in range(rounds):
+        for name, program in programs.items():
+            begun = time.perf_counter()
+            jax.block_until_ready(program())
+            seconds[name].append(time.perf_counter() - begun)
+            if advance:
+                advance(name)
+    return {name: Timed(*np.quantile(values, (0.5, 0.25, 0.75)).tolist()) for name, values in seconds.items()}
