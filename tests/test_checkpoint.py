@@ -13,6 +13,7 @@ import orbax.checkpoint as ocp
 import pytest
 from typer.testing import CliRunner
 
+import civi.diagnose
 import civi.run
 from civi import cli
 from civi.diagnose import Bounds
@@ -96,8 +97,8 @@ def assert_same_end(folder: Path, undisturbed: Path) -> None:
 def without_measuring():
     """The last iterate is what matters here, so measures and figures are left out."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(TASKS, "banana", replace(TASKS["banana"], measure=lambda *_: {}, draw=lambda *_: []))
-        patch.setattr(civi.run, "neg_elbo_bounds", lambda *_: Bounds(1.0, 0.1, 0.9, 0.1))
+        patch.setitem(TASKS, "banana", replace(TASKS["banana"], measure=lambda *_: {}, picture=lambda *_: []))
+        patch.setattr(civi.diagnose, "neg_elbo_bounds", lambda *_: Bounds(1.0, 0.1, 0.9, 0.1))
         patch.setattr(civi.run, "draw_history", lambda *_: None)
         yield
 

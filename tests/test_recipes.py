@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 import civi
+import civi.diagnose
 import civi.run
 from civi import cli
 from civi.diagnose import neg_elbo_bounds
@@ -77,8 +78,8 @@ def test_unknown_names_are_refused_with_the_nearest():
 
 def test_a_few_steps_of_the_paper_on_the_banana_are_finite(tmp_path, monkeypatch):
     """C_gamma = 1 makes 1 - gamma2_1 about 3e-10: without care in float32, the first step divides by 0."""
-    monkeypatch.setattr(civi.run, "neg_elbo_bounds", partial(neg_elbo_bounds, outer=500, inner=1000))
-    monkeypatch.setitem(TASKS, "banana", replace(TASKS["banana"], measure=lambda *_: {}, draw=lambda *_: []))
+    monkeypatch.setattr(civi.diagnose, "neg_elbo_bounds", partial(neg_elbo_bounds, outer=500, inner=1000))
+    monkeypatch.setitem(TASKS, "banana", replace(TASKS["banana"], measure=lambda *_: {}, picture=lambda *_: []))
     arguments = ["run", "banana", "--recipe", "paper", "--steps", "3", "--out", str(tmp_path)]
     result = CliRunner().invoke(cli.app, arguments)
     assert result.exit_code == 0, result.output

@@ -13,6 +13,7 @@ from matplotlib.image import imread
 from typer.testing import CliRunner
 
 import civi
+import civi.diagnose
 import civi.run
 from civi import cli
 from civi.diagnose import log_q, neg_elbo_bounds
@@ -63,8 +64,8 @@ def without(names: str, values: dict) -> dict:
 def with_fewer_samples():
     """Measures and figures as always, but from fewer samples."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(civi.run, "neg_elbo_bounds", partial(neg_elbo_bounds, outer=500, inner=1000))
-        patch.setattr(civi.run, "log_q", partial(log_q, inner=500))
+        patch.setattr(civi.diagnose, "neg_elbo_bounds", partial(neg_elbo_bounds, outer=500, inner=1000))
+        patch.setattr(civi.diagnose, "log_q", partial(log_q, inner=500))
         yield
 
 
@@ -84,7 +85,7 @@ def without_figures(output):
     """For the runs after the first."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(civi.run, "draw_history", lambda *_: None)
-        patch.setitem(TASKS, "banana", replace(TASKS["banana"], draw=lambda *_: []))
+        patch.setitem(TASKS, "banana", replace(TASKS["banana"], picture=lambda *_: []))
         yield
 
 

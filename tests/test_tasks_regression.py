@@ -13,7 +13,7 @@ import pytest
 from matplotlib.image import imread
 from typer.testing import CliRunner
 
-import civi.run
+import civi.diagnose
 from civi import cli
 from civi.diagnose import neg_elbo_bounds
 from civi.pilot import Laplace, NoPilot
@@ -71,7 +71,7 @@ def quick(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CIVI_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
         patch.delenv("CIVI_DATA_DIR", raising=False)
-        patch.setattr(civi.run, "neg_elbo_bounds", partial(neg_elbo_bounds, outer=500, inner=500))
+        patch.setattr(civi.diagnose, "neg_elbo_bounds", partial(neg_elbo_bounds, outer=500, inner=500))
         patch.setattr(regression, "REFERENCE_DRAWS", 100)
         yield
     jax.config.update("jax_disable_most_optimizations", False)

@@ -24,7 +24,7 @@ from civi.target.autoencoder import Autoencoder, Images
 
 PAPER = {"sivi": 155, "uivi": 69, "asc-pg": 157, "scgd": 152, "civi": 56}
 SOLVERS = ("sivi", "uivi", "asc-pg", "scgd", "civi", "nmc-adam", "mfvb")
-BATCH, INNER, PIXELS, WIDTH, LATENT, NOISE = 300, 30, 784, 200, 10, 10
+BATCH, INNER, PIXELS, WIDTH = 300, 30, 784, 200
 JOINED = "civi, first layer not split"
 
 
@@ -57,15 +57,14 @@ def joined(family: Amortised) -> Amortised:
 def measure(rounds: int, steps: int, advance: Advance | None = None) -> dict[str, Any]:
     """Every solver with the same batch, inner samples and networks, in turns; and the share of the product rate."""
     pixels = jax.random.bernoulli(jax.random.key(0), 0.13, (5000, PIXELS)).astype(jnp.uint8)
-    model = Model.make(ImageArchitecture(), Autoencoder(Images(pixels)), jax.random.key(1))
-    explicit = Model.make(
-        settings_for("mnist", "mfvb", "default").family, Autoencoder(Images(pixels)), jax.random.key(1)
-    )
+    target = Autoencoder(Images(pixels))
+    model = Model.make(ImageArchitecture(), target, jax.random.key(1))
+    explicit = Model.make(settings_for("mnist", "mfvb", "default").family, target, jax.random.key(1))
     models = {name: explicit if name == "mfvb" else model for name in SOLVERS}
     models[JOINED] = Model(joined(model.family), model.target)
     programs, counted = {}, {}
     for name, one in models.items():
-        solver = _solver(name, steps)
+        solver = _solver(name)
         programs[name], counted[name] = _steps(solver, one, steps), _arithmetic(solver, one)
     shapes = [Product(BATCH * INNER, WIDTH, WIDTH), Product(BATCH, PIXELS, WIDTH), Product(BATCH, WIDTH, PIXELS)]
     programs["products"] = products(shapes, steps)
@@ -75,7 +74,7 @@ def measure(rounds: int, steps: int, advance: Advance | None = None) -> dict[str
     return {"batch": BATCH, "inner": INNER, "steps": steps, "rounds": rounds, "product_rate": rate, "rows": rows}
 
 
-def _solver(name: str, steps: int) -> Solver:
+def _solver(name: str) -> Solver:
     settings = settings_for("mnist", "civi" if name == JOINED else name, "default")
     samples = replace(settings.solver.samples, outer=BATCH, batch=BATCH, inner=1 if name == "mfvb" else INNER)
     return replace(settings.solver, steps=10**9, samples=samples)
