@@ -102,7 +102,8 @@ def test_resampling_and_inference_data_keep_the_names(model):
     assert model.sample(jax.random.key(4), 100, resample=True)["both"].shape == (100, 2)
     data = model.to_inference_data(jax.random.key(5), 200)
     assert data.posterior["both"].shape == (1, 200, 2)
-    assert {"lp", "log_q", "log_weight"} <= set(data.sample_stats)
+    assert set(data.sample_stats) == {"lp", "log_q_lower", "log_q_upper", "log_weight"}
+    assert data.log_likelihood["y"].shape == (1, 200)
 
 
 def test_an_example_pytree_gives_draws_of_its_structure():
@@ -128,7 +129,7 @@ def discrete():
     ("target", "options", "message"),
     [
         (no_latent, {"y": 1.0}, "no latent sites"),
-        (discrete, {}, "discrete latent sites (k)"),
+        (discrete, {}, "only discrete latent sites (k)"),
         (log_density, {"dim": 4}, "fails on a vector of length 4"),
         (lambda z: jnp.nan * z.sum(), {"dim": 2}, "not finite around any"),
     ],

@@ -60,12 +60,12 @@ def _remove(path: Path) -> None:
 
 def write_json(path: Path, content: dict[str, Any]) -> None:
     """JSON with null in place of a number that is not finite."""
-    _atomically(path, lambda part: part.write_text(json.dumps(_finite(content), indent=2, allow_nan=False) + "\n"))
+    atomically(path, lambda part: part.write_text(json.dumps(_finite(content), indent=2, allow_nan=False) + "\n"))
 
 
 def write_text(path: Path, content: str) -> None:
     """Plain text."""
-    _atomically(path, lambda part: part.write_text(content))
+    atomically(path, lambda part: part.write_text(content))
 
 
 def write_history(path: Path, history: dict[str, np.ndarray]) -> None:
@@ -78,16 +78,17 @@ def write_history(path: Path, history: dict[str, np.ndarray]) -> None:
             for row in zip(*history.values(), strict=True):
                 writer.writerow([f"{value:.9g}" if math.isfinite(value) else "" for value in row])
 
-    _atomically(path, write)
+    atomically(path, write)
 
 
 def write_draws(path: Path, draws: np.ndarray, attributes: dict[str, Any]) -> None:
     """InferenceData with the posterior draws of z: (draw, dim) for one chain, (chain, draw, dim) for several."""
     data = import_arviz().from_dict(posterior={"z": draws if draws.ndim == 3 else draws[None]}, attrs=attributes)
-    _atomically(path, lambda part: data.to_netcdf(str(part), engine="h5netcdf"))
+    atomically(path, lambda part: data.to_netcdf(str(part), engine="h5netcdf"))
 
 
-def _atomically(path: Path, write: Callable[[Path], object]) -> None:
+def atomically(path: Path, write: Callable[[Path], object]) -> None:
+    """Let `write` make the file beside its place, then move it there."""
     part = path.with_name(f".{path.name}.part")
     try:
         write(part)
