@@ -66,7 +66,7 @@ def test_another_target_is_refused(saved):
 
 def test_a_tree_comes_back_without_the_target(tmp_path):
     def of_tree(tree):
-        return -0.5 * tree["b"][0] ** 2 - 0.5 * tree["a"] ** 2
+        return -0.5 * (tree["b"][0] ** 2).sum() - 0.5 * tree["a"] ** 2
 
     whole = exact(of_tree, example={"b": (np.zeros(1),), "a": 0.0})
     whole.save(tmp_path / "fit")

@@ -99,7 +99,7 @@ def _attached(posterior: Posterior, target: Target, space: Callable[[Array], Any
     seen = posterior.seen
     if target.dim != posterior.dim:
         raise TargetError(f"the posterior has {posterior.dim} unconstrained parameters and the target {target.dim}")
-    log_p, saved = float(jax.jit(target.log_prob)(seen.frame.location)), float(seen.log_p)
+    log_p, saved = float(jax.jit(lambda z: target.log_prob(z))(seen.frame.location)), float(seen.log_p)
     if not np.isclose(log_p, saved, rtol=CLOSE, atol=CLOSE):
         raise TargetError(
             f"the target is not the one of the fit: log p at the fit's location is {log_p:.6g} and was {saved:.6g}; "

@@ -18,7 +18,8 @@ from civi.imports import import_arviz
 
 RUN = ("config.json", "metrics.json", "history.csv", "draws.nc", "figures", "checkpoints")
 COMPARISON = ("comparison.json", "comparison.md")
-NAMES = (*RUN, *COMPARISON)
+FIT = ("posterior.civi",)
+NAMES = (*RUN, *COMPARISON, *FIT)
 
 
 def existing(folder: Path) -> list[str]:
@@ -26,14 +27,12 @@ def existing(folder: Path) -> list[str]:
     return [name for name in NAMES if (folder / name).exists()]
 
 
-def prepare(folder: Path, *, force: bool) -> None:
+def prepare(folder: Path, *, force: bool, resumable: bool = True) -> None:
     """Make the folder writable for a new run; another run in it is only replaced with `force`."""
     found = existing(folder) if folder.is_dir() else []
     if found and not force:
-        raise OutputError(
-            f"{folder} already holds a run ({', '.join(found)}): choose another --out, go on with --resume, "
-            "or replace it with --force"
-        )
+        ways = ["choose another --out", *(["go on with --resume"] if resumable else []), "or replace it with --force"]
+        raise OutputError(f"{folder} already holds a run ({', '.join(found)}): {', '.join(ways)}")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         probe = folder / f".write-test-{os.getpid()}"
@@ -84,7 +83,16 @@ def write_history(path: Path, history: dict[str, np.ndarray]) -> None:
 def write_draws(path: Path, draws: np.ndarray, attributes: dict[str, Any]) -> None:
     """InferenceData with the posterior draws of z: (draw, dim) for one chain, (chain, draw, dim) for several."""
     data = import_arviz().from_dict(posterior={"z": draws if draws.ndim == 3 else draws[None]}, attrs=attributes)
-    atomically(path, lambda part: data.to_netcdf(str(part), engine="h5netcdf"))
+    write_inference_data(path, data)
+
+
+def write_inference_data(path: Path, data: Any) -> None:
+    """InferenceData as netCDF, where a name cannot have a slash."""
+
+    def plain(group: Any) -> Any:
+        return group.rename({name: name.replace("/", "_") for name in [*group, *group.dims] if "/" in name})
+
+    atomically(path, lambda part: data.map(plain).to_netcdf(str(part), engine="h5netcdf"))
 
 
 def atomically(path: Path, write: Callable[[Path], object]) -> None:

@@ -96,4 +96,4 @@ def _with_nan(named: Any) -> str:
 
 def _finite_somewhere(target: Target) -> bool:
     z = jax.random.uniform(jax.random.key(0), (STARTS, target.dim), minval=-2, maxval=2)
-    return bool(np.isfinite(jax.jit(jax.vmap(target.log_prob))(z)).any())
+    return bool(np.isfinite(jax.jit(jax.vmap(lambda one: target.log_prob(one)))(z)).any())
