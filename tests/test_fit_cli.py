@@ -50,8 +50,9 @@ def test_a_fit_writes_its_files_and_shows_the_summary(monkeypatch, tmp_path):
     ]  # fmt: skip
     config = json.loads((tmp_path / "out" / "config.json").read_text())
     assert config == {
-        "model": "model.py:line", "data": "good.json", "seed": 0, "seconds": 60.0, "solver": "civi", "steps": 7, "draws": 500,
-    }  # fmt: skip
+        **{"model": "model.py:line", "data": "good.json", "solver": "civi"},
+        **{"seed": 0, "seconds": 60.0, "steps": 7, "draws": 500},
+    }
     metrics = json.loads((tmp_path / "out" / "metrics.json").read_text())
     assert metrics["verdict"] in result.output
     assert {"k_hat", "converged"} <= {finding["name"] for finding in metrics["findings"]}

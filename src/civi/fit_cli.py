@@ -52,7 +52,7 @@ def fit(
 
     folder = out or Path("runs") / f"fit-{name}-{seed}"
     files.prepare(folder, force=force, resumable=False)
-    options = {"seconds": seconds, "solver": solver} | ({"steps": steps} if steps is not None else {})
+    options: dict[str, Any] = {"seconds": seconds, "solver": solver} | ({"steps": steps} if steps is not None else {})
     settings = {"model": model, "data": str(data) if data else None, "seed": seed, **options, "draws": draws}
     files.write_json(folder / "config.json", settings)
     try:

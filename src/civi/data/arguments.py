@@ -41,6 +41,9 @@ def bind_arguments(
         raise DataError(
             f"the model {signature} does not take {', '.join(extra)} of {path}: drop them, or add them to it"
         )
+    bound = inspect.signature(model).bind(**arguments)
+    bound.apply_defaults()
+    return bound.args, bound.kwargs
 
 
 def _from_csv(path: Path) -> dict[str, Any]:
