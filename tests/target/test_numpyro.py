@@ -80,15 +80,15 @@ def test_a_plate_with_latent_sites_sees_all_its_rows():
     np.testing.assert_allclose(target.log_prob(jnp.zeros(5)), expected, rtol=1e-5)
 
 
-def mixture(y):
+def mixture(y, batch=None):
     """Which of two normals a row is from is a discrete site; `odds` does not depend on it and `first` does."""
     weight = numpyro.sample("weight", dist.Beta(2, 3))
     mu = numpyro.sample("mu", dist.Normal(jnp.array([-2.0, 2.0]), 1).to_event(1))
     numpyro.deterministic("odds", weight / (1 - weight))
-    with numpyro.plate("rows", len(y)):
+    with numpyro.plate("rows", len(y), subsample_size=batch) as rows:
         component = numpyro.sample("component", dist.Bernoulli(weight))
         numpyro.deterministic("first", 1 - component)
-        numpyro.sample("y", dist.Normal(mu[component], 1), obs=y)
+        numpyro.sample("y", dist.Normal(mu[component], 1), obs=y[rows])
 
 
 @pytest.fixture(scope="module")
@@ -106,6 +106,12 @@ def test_discrete_sites_are_summed_out(summed):
     prior = stats.beta.logpdf(weight, 2, 3) + np.log(weight * (1 - weight)) + stats.norm.logpdf(mu, [-2, 2]).sum()
     z = jnp.asarray([*mu, logit])
     np.testing.assert_allclose(summed.log_prob(z), prior + rows.sum(), rtol=1e-5)
+
+
+def test_a_plate_in_a_model_with_discrete_sites_sees_all_its_rows(summed):
+    target, z = numpyro_target(mixture, (Y[:6], 3), {}), jnp.asarray([-0.4, 1.1, 0.3])
+    assert (target.rows, target.batch_size) == (0, 0)
+    np.testing.assert_allclose(target.log_prob(z), summed.log_prob(z), rtol=1e-6)
 
 
 def test_draws_leave_out_what_depends_on_a_discrete_site(summed):

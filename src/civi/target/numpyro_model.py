@@ -87,11 +87,11 @@ class NumPyroTarget(eqx.Module):
 def numpyro_target(model: Model, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> NumPyroTarget:
     """Trace the model; refuse one that has nothing to infer, or discrete sites that cannot be summed out.
 
-    A model that subsamples is given JAX arrays in place of NumPy's, which cannot be indexed by random rows.
+    A model that subsamples or enumerates is given JAX arrays in place of NumPy's: its plates' rows are traced.
     """
     sites = sites_of(model, args, kwargs)
     _check_discrete(sites)
-    if sites.plates:
+    if sites.plates or sites.discrete:
         args, kwargs = jax.tree.map(
             lambda leaf: jnp.asarray(leaf) if isinstance(leaf, np.ndarray) else leaf, (args, kwargs)
         )

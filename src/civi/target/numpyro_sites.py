@@ -32,7 +32,8 @@ class Sample:
 class Sites:
     """Latent sites, which of them are discrete (and can be summed out), observed values, plates that subsample, axes.
 
-    A plate with latent sites of its own always sees all its rows: there is one parameter for each.
+    A plate with latent sites of its own always sees all its rows, as there is one parameter for each; so does every
+    plate of a model with discrete sites, as the logarithm of a sum over them is not unbiased on a batch.
     """
 
     latent: list[str]
@@ -46,7 +47,8 @@ class Rows(Messenger):
     """Makes the plates that subsample see the rows of `index`, or all rows where it has none for them.
 
     NumPyro weighs a plate's sites by size / number of rows seen: 1 for all rows, and an unbiased N/B for B random ones.
-    Observed NumPy arrays become JAX's, as NumPyro compares the former with traced supports in NumPy.
+    All rows are known when JAX traces the model, so that they can index NumPy arrays. Observed NumPy arrays become
+    JAX's, as NumPyro compares the former with traced supports in NumPy.
     """
 
     def __init__(self, fn: Model | None = None, index: Mapping[str, Any] | None = None) -> None:
@@ -57,12 +59,13 @@ class Rows(Messenger):
     def process_message(self, msg: Any) -> None:
         if msg["type"] == "sample" and isinstance(msg["value"], np.ndarray):
             msg["value"] = jnp.asarray(msg["value"])
-        if msg["type"] != "plate" or msg["args"][1] in (None, msg["args"][0]):
+        if msg["type"] != "plate":
             return
         size, seen = msg["args"]
-        self.plates[msg["name"]] = Sample(size, seen)
         with jax.ensure_compile_time_eval():
             rows = self.index.get(msg["name"], jnp.arange(size))
+        if seen not in (None, size):
+            self.plates[msg["name"]] = Sample(size, seen)
         msg["args"], msg["value"] = (size, len(rows)), rows
 
 
@@ -73,12 +76,13 @@ def sites_of(model: Model, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> 
     latent = {name: site for name, site in samples.items() if not site["is_observed"]}
     if not latent:
         raise TargetError("the model has no latent sites: there is nothing to infer")
+    discrete = {name: site["fn"].has_enumerate_support for name, site in latent.items() if _is_discrete(site)}
     within = {frame.name for site in latent.values() for frame in site["cond_indep_stack"]}
     return Sites(
         list(latent),
-        {name: site["fn"].has_enumerate_support for name, site in latent.items() if site["fn"].support.is_discrete},
+        discrete,
         {name: np.asarray(site["value"]) for name, site in samples.items() if _is_data(site)},
-        {} if within & set(plates) else plates,
+        {} if discrete or within & set(plates) else plates,
         {name: _axes(site) for name, site in trace.items() if site["type"] in ("sample", "deterministic")},
     )
 
@@ -104,6 +108,10 @@ def _trace(model: Model, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tu
             return handlers.trace(rows).get_trace(*args, **kwargs), rows.plates
     except Exception as error:
         raise TargetError(f"the model fails: {explain(error)}{hint(rows.plates)}") from error
+
+
+def _is_discrete(site: Any) -> bool:
+    return site["fn"].support.is_discrete
 
 
 def _is_data(site: Any) -> bool:
