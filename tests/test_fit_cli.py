@@ -9,7 +9,9 @@ from typer.testing import CliRunner
 
 import civi
 from civi import cli, fitting
+from civi.diagnose.trust import Finding
 from civi.imports import import_arviz
+from civi.posterior import Diagnosis, Elbo, Posterior
 from exact_posterior import X, Y, exact, line
 
 MODEL = """
@@ -39,7 +41,10 @@ def test_a_fit_writes_its_files_and_shows_the_summary(monkeypatch, tmp_path):
         given.update(name=model.__name__, args=args, **options)
         return exact(line, *args)
 
+    trust = Diagnosis([Finding("k_hat", 0.8, "doubtful", "A sentence.")])
     monkeypatch.setattr(fitting, "fit", stub)
+    monkeypatch.setattr(Posterior, "diagnose", lambda self, key: trust)
+    monkeypatch.setattr(Posterior, "elbo", lambda self, key: Elbo(-1.5, 0.25))
     command = ["fit", "model.py:line", "--data", "good.json", "--out", "out", "--steps", "7", "--draws", "500"]
     result = CliRunner().invoke(cli.app, command)
     assert result.exit_code == 0, result.output
@@ -54,8 +59,12 @@ def test_a_fit_writes_its_files_and_shows_the_summary(monkeypatch, tmp_path):
         **{"seed": 0, "seconds": 60.0, "steps": 7, "draws": 500},
     }
     metrics = json.loads((tmp_path / "out" / "metrics.json").read_text())
-    assert metrics["verdict"] in result.output
-    assert {"k_hat", "converged"} <= {finding["name"] for finding in metrics["findings"]}
+    assert metrics == {
+        **{"dim": 2, "elbo": -1.5, "elbo_se": 0.25, "converged": True, "message": "exact", "seconds": 0.1},
+        **{"verdict": "doubtful", "findings": [trust.findings[0]._asdict()]},
+    }
+    assert "the fit is doubtful" in result.output
+    assert "elbo -1.5000 ± 0.2500; exact; files are in out" in result.output
     draws = import_arviz().from_netcdf(tmp_path / "out" / "draws.nc")
     assert draws.posterior["end"].shape == (1, 500)
     assert draws.log_likelihood["y"].shape == (1, 500, len(Y))
