@@ -135,6 +135,14 @@ def test_a_folder_with_a_fit_is_kept(failing, tmp_path):
     assert (tmp_path / "out" / "posterior.civi").read_text() == "mine"
 
 
+def test_a_fit_that_fails_keeps_the_old_one(failing, tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "posterior.civi").write_text("mine")
+    (tmp_path / "mine.py").write_text("def nothing():\n    pass")
+    assert "no latent sites" in failing("fit", "mine.py:nothing", "--out", "out", "--force")
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["posterior.civi"]
+
+
 def test_columns_of_a_csv_file_are_arguments_and_whole_numbers_stay_whole(tmp_path):
     from civi.data.arguments import bind_arguments, read_arguments
 

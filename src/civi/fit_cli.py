@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -47,19 +46,25 @@ def fit(
     arguments = read_arguments(data) if data else {}
     function = load_model(file, name)
     args, kwargs = bind_arguments(function, name, data, arguments)
+    import jax
+
     from civi.fitting import fit as fit_model
     from civi.report import files
 
     folder = out or Path("runs") / f"fit-{name}-{seed}"
-    files.prepare(folder, force=force, resumable=False)
+    if not force:
+        files.prepare(folder, force=False, resumable=False)
     options: dict[str, Any] = {"seconds": seconds, "solver": solver} | ({"steps": steps} if steps is not None else {})
     settings = {"model": model, "data": str(data) if data else None, "seed": seed, **options, "draws": draws}
-    files.write_json(folder / "config.json", settings)
+    keys = jax.random.split(jax.random.key(seed), 4)
     try:
-        _fit(partial(fit_model, function, *args, **options, **kwargs), folder, seed, draws)
+        posterior = fit_model(function, *args, key=keys[0], **options, **kwargs)
     except KeyboardInterrupt:
-        typer.echo(f"civi: interrupted; nothing but config.json is in {folder}", err=True)
+        typer.echo("civi: interrupted; nothing was written", err=True)
         raise typer.Exit(130) from None
+    files.prepare(folder, force=force, resumable=False)
+    files.write_json(folder / "config.json", settings)
+    _report(posterior, folder, keys[1:], draws)
 
 
 def load_model(file: Path, name: str) -> Callable[..., Any]:
@@ -104,16 +109,13 @@ def _line(error: BaseException, file: Path) -> str:
     return f" (line {lines[-1]})" if lines else ""
 
 
-def _fit(fitted: Callable[..., Posterior], folder: Path, seed: int, draws: int) -> None:
-    """Fit with this seed, write the files and show the result."""
-    import jax
-
+def _report(posterior: Posterior, folder: Path, keys: Any, draws: int) -> None:
+    """Write the files and show the result."""
     from civi.report import files
     from civi.report.progress import console
 
-    fit_key, draw_key, elbo_key, trust_key = jax.random.split(jax.random.key(seed), 4)
+    draw_key, elbo_key, trust_key = keys
     screen = console()
-    posterior = fitted(key=fit_key)
     with screen.status("drawing and diagnosing"):
         posterior.save(folder / "posterior.civi")
         data = posterior.to_inference_data(draw_key, draws)

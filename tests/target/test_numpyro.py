@@ -9,6 +9,7 @@ import pytest
 from scipy import stats
 
 import civi
+from civi.errors import TargetError
 from civi.target.numpyro_model import NumPyroTarget, numpyro_target
 
 ROWS, BATCH, NOISE = 40, 8, 0.7
@@ -118,3 +119,9 @@ def test_draws_leave_out_what_depends_on_a_discrete_site(summed):
     draws = jax.vmap(summed.constrain)(jnp.asarray([[0.0, 1.0, 0.3], [0.1, 0.9, -0.3]]))
     assert set(draws) == {"weight", "mu", "odds"}
     np.testing.assert_allclose(draws["odds"], np.exp([0.3, -0.3]), rtol=1e-5)
+
+
+def test_without_funsor_the_message_says_what_to_install(monkeypatch):
+    monkeypatch.setattr("civi.target.numpyro_model.find_spec", lambda name: None)
+    with pytest.raises(TargetError, match=r"discrete latent sites \(component\): to have them summed out, pip install"):
+        numpyro_target(mixture, (Y[:6],), {})
