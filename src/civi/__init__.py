@@ -18,6 +18,7 @@ __version__ = "0.1.0"
 
 _HOME = {
     "fit": "civi.fitting",
+    "load": "civi.saving",
     "Posterior": "civi.posterior",
     "Architecture": "civi.family",
     "SemiImplicit": "civi.family",

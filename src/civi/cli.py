@@ -10,11 +10,13 @@ import typer
 
 from civi.data.cli import data_app
 from civi.errors import CiviError, SettingError
+from civi.fit_cli import fit
 
 app = typer.Typer(
     help="Semi-implicit variational inference: CI-VI and its peers.", no_args_is_help=True, add_completion=False
 )
 app.add_typer(data_app, name="data")
+app.command("fit")(fit)
 
 
 @app.command()

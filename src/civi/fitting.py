@@ -8,17 +8,15 @@ from dataclasses import replace
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jax.flatten_util import ravel_pytree
-from jaxtyping import Array, PRNGKeyArray
+from jaxtyping import PRNGKeyArray
 
-from civi.errors import SettingError, TargetError, require, unknown
+from civi.errors import require, unknown
 from civi.family import Architecture
 from civi.pilot.gaussian import Gaussian, Guess
 from civi.posterior import Guesses, Posterior
 from civi.solver import SOLVERS, Model, RunState, train
-from civi.target import LogDensity, Target, check_shape
+from civi.target.user import batch_size, user_target
 
 STEPS = 3000
 EXPLICIT = ("mfvb", "nuts")
@@ -47,13 +45,13 @@ def fit(
     require(seconds > 0, f"seconds must be positive, not {seconds}")
     if solver not in SOLVERS or solver in EXPLICIT:
         raise unknown("solver for civi.fit", solver, [name for name in SOLVERS if name not in EXPLICIT])
-    log_p, constrain = _as_target(target, args, kwargs, dim, example)
-    check_shape(log_p)
-    pilot = Gaussian()
+    log_p, constrain = user_target(target, args, kwargs, dim, example)
+    batch = batch_size(log_p)
+    pilot = Gaussian(batch=batch)
     guesses = pilot.guesses(log_p)
     seen = pilot.settle(log_p, guesses)
     settings = SOLVERS[solver](Architecture.in_frame(noise_dim=max(3, min(log_p.dim, 10))))
-    method = replace(settings.solver, steps=steps)
+    method = replace(settings.solver, steps=steps, samples=replace(settings.solver.samples, batch=batch))
     family_key, train_key, guess_key = jax.random.split(key, 3)
     model = Model.make(settings.family, seen, family_key)
     with _bar(progress, steps) as bar:
@@ -76,26 +74,6 @@ def fit(
         message,
         time.perf_counter() - begun,
     )
-
-
-def _as_target(
-    target: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], dim: int | None, example: Any
-) -> tuple[Target, Callable[[Array], Any]]:
-    """The target in R^dim, and the way back to the user's space."""
-    if dim is not None and example is not None:
-        raise SettingError("give dim (for a log density of a vector) or example (of a pytree), not both")
-    if dim is not None:
-        require(dim >= 1, f"dim must be at least 1, not {dim}")
-        return LogDensity(lambda z: target(z, *args, **kwargs), dim), lambda z: z
-    if example is not None:
-        flat, unravel = ravel_pytree(jax.tree.map(lambda leaf: jnp.asarray(leaf, float), example))
-        if not flat.size:
-            raise TargetError("the example has no numbers: give one value for each parameter")
-        return LogDensity(lambda z: target(unravel(z), *args, **kwargs), flat.size), unravel
-    from civi.target.numpyro_model import numpyro_target
-
-    made = numpyro_target(target, args, kwargs)
-    return made, made.constrain
 
 
 def _settled(neg_elbo: np.ndarray) -> bool:

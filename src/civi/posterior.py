@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -19,7 +20,6 @@ from civi.diagnose.importance import smooth
 from civi.diagnose.trust import Finding, Seen, findings, verdict
 from civi.estimate import log_density, mix_own
 from civi.family import SemiImplicit
-from civi.imports import import_arviz
 from civi.target import Framed
 
 INNER, CANDIDATES = 20_000, 2000
@@ -132,15 +132,16 @@ class Posterior:
         return Diagnosis(findings(seen))
 
     def to_inference_data(self, key: PRNGKeyArray, count: int = 4000) -> Any:
-        """ArviZ InferenceData: posterior in the user's names, and log p, log q and weights as sample_stats."""
-        z, log_p, log_q = self._weighed(key, count)
-        draws = jax.vmap(self.constrain)(jnp.asarray(z))
-        named = draws if isinstance(draws, dict) else {"z": draws}
-        stats = {"lp": log_p, "log_q": log_q, "log_weight": smooth(log_p - log_q).log_weights}
-        return import_arviz().from_dict(
-            posterior={name: np.asarray(value)[None] for name, value in named.items()},
-            sample_stats={name: np.asarray(value)[None] for name, value in stats.items()},
-        )
+        """ArviZ InferenceData; `civi.inference_data` says what is in its groups."""
+        from civi.inference_data import inference_data
+
+        return inference_data(self, self._weighed(key, count), jax.random.fold_in(key, 1))
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Write the posterior to one file, all but the target, for `civi.load`; a file there is kept."""
+        from civi.saving import save
+
+        save(self, Path(path), overwrite=overwrite)
 
     def _weighed(self, key: PRNGKeyArray, count: int, inner: int = INNER) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Unconstrained draws with log p(x, z) and log q(z) (own term included)."""

@@ -44,7 +44,7 @@ def test_a_vector_of_another_length_is_refused():
 
 
 def test_a_function_that_raises_is_refused_with_its_first_line():
-    with pytest.raises(TargetError, match=r"fails on a vector of length 5: no data loaded$") as refused:
+    with pytest.raises(TargetError, match=r"fails on a vector of length 5: RuntimeError: no data loaded$") as refused:
         check_shape(LogDensity(raises, dim=5))
     assert isinstance(refused.value.__cause__, RuntimeError)
 

@@ -28,9 +28,9 @@ def read_table(path: Path, target: str, hold_out: float = 0.0, seed: int = 0) ->
         raise DataError(f"hold_out must be in [0, 1), not {hold_out}")
     if seed < 0:
         raise DataError(f"seed must not be negative, not {seed}")
-    frame = _read(path)
+    frame = read_frame(path)
     _check_shape(path, frame, target)
-    _check_values(path, frame, target)
+    check_values(path, frame, target)
     y, labels = _labels(path, frame.pop(target))
     train, test = _rows(len(frame), hold_out, seed)
     _check_training_rows(path, y[train], hold_out)
@@ -40,7 +40,8 @@ def read_table(path: Path, target: str, hold_out: float = 0.0, seed: int = 0) ->
     return RegressionData(path.stem, source, columns, x_train, y[train], x_test, y[test])
 
 
-def _read(path: Path) -> pd.DataFrame:
+def read_frame(path: Path) -> pd.DataFrame:
+    """The columns of a CSV file with a header."""
     options: dict[str, Any] = {
         "skipinitialspace": True,
         "index_col": False,
@@ -83,8 +84,8 @@ def _check_shape(path: Path, frame: pd.DataFrame, target: str) -> None:
         raise DataError(f"{path} has {len(frame)} rows below the header: at least 2 are needed")
 
 
-def _check_values(path: Path, frame: pd.DataFrame, target: str) -> None:
-    """Features are numbers, and nothing is missing or infinite."""
+def check_values(path: Path, frame: pd.DataFrame, target: str | None = None) -> None:
+    """All columns but the target are numbers, and nothing is missing or infinite."""
     texts = [name for name in frame if name != target and not pd.api.types.is_numeric_dtype(frame[name])]
     texts = [name for name in texts if not frame[name].isna().all()]
     if texts:

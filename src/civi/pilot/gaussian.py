@@ -33,12 +33,16 @@ class Guess(NamedTuple):
 
 @dataclass(frozen=True)
 class Gaussian:
-    """`starts` Newton paths of `climb` steps from points in (-2, 2), then `steps` of full-rank VI in the best frame."""
+    """`starts` Newton paths of `climb` steps from points in (-2, 2), then `steps` of full-rank VI in the best frame.
+
+    The steps see `batch` rows of data each (0: all).
+    """
 
     starts: int = 4
     climb: int = 25
     steps: int = 1000
     learning_rate: float = 0.02
+    batch: int = 0
 
     def __post_init__(self) -> None:
         require(self.starts >= 1, f"pilot.starts must be at least 1, not {self.starts}")
@@ -75,7 +79,8 @@ class Gaussian:
 
         settings = SOLVERS["fullrank"](Architecture(scale=1.0))
         update = FirstOrder(learning_rate=self.learning_rate)
-        solver = replace(settings.solver, steps=self.steps, samples=Samples(outer=DRAWS, inner=1), update=update)
+        samples = Samples(outer=DRAWS, inner=1, batch=self.batch)
+        solver = replace(settings.solver, steps=self.steps, samples=samples, update=update)
         family = settings.family.init(framed.dim, jax.random.key(0))
         gaussian: Any = train(solver, Model(family, framed), jax.random.key(1)).model.family
         factor = np.asarray(framed.frame.factor, np.float64)

@@ -18,7 +18,8 @@ from civi.imports import import_arviz
 
 RUN = ("config.json", "metrics.json", "history.csv", "draws.nc", "figures", "checkpoints")
 COMPARISON = ("comparison.json", "comparison.md")
-NAMES = (*RUN, *COMPARISON)
+FIT = ("posterior.civi",)
+NAMES = (*RUN, *COMPARISON, *FIT)
 
 
 def existing(folder: Path) -> list[str]:
@@ -26,14 +27,12 @@ def existing(folder: Path) -> list[str]:
     return [name for name in NAMES if (folder / name).exists()]
 
 
-def prepare(folder: Path, *, force: bool) -> None:
+def prepare(folder: Path, *, force: bool, resumable: bool = True) -> None:
     """Make the folder writable for a new run; another run in it is only replaced with `force`."""
     found = existing(folder) if folder.is_dir() else []
     if found and not force:
-        raise OutputError(
-            f"{folder} already holds a run ({', '.join(found)}): choose another --out, go on with --resume, "
-            "or replace it with --force"
-        )
+        ways = ["choose another --out", *(["go on with --resume"] if resumable else []), "or replace it with --force"]
+        raise OutputError(f"{folder} already holds a run ({', '.join(found)}): {', '.join(ways)}")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         probe = folder / f".write-test-{os.getpid()}"
@@ -60,12 +59,12 @@ def _remove(path: Path) -> None:
 
 def write_json(path: Path, content: dict[str, Any]) -> None:
     """JSON with null in place of a number that is not finite."""
-    _atomically(path, lambda part: part.write_text(json.dumps(_finite(content), indent=2, allow_nan=False) + "\n"))
+    atomically(path, lambda part: part.write_text(json.dumps(_finite(content), indent=2, allow_nan=False) + "\n"))
 
 
 def write_text(path: Path, content: str) -> None:
     """Plain text."""
-    _atomically(path, lambda part: part.write_text(content))
+    atomically(path, lambda part: part.write_text(content))
 
 
 def write_history(path: Path, history: dict[str, np.ndarray]) -> None:
@@ -78,16 +77,26 @@ def write_history(path: Path, history: dict[str, np.ndarray]) -> None:
             for row in zip(*history.values(), strict=True):
                 writer.writerow([f"{value:.9g}" if math.isfinite(value) else "" for value in row])
 
-    _atomically(path, write)
+    atomically(path, write)
 
 
 def write_draws(path: Path, draws: np.ndarray, attributes: dict[str, Any]) -> None:
     """InferenceData with the posterior draws of z: (draw, dim) for one chain, or (chain, draw, ..., dim)."""
     data = import_arviz().from_dict(posterior={"z": draws if draws.ndim > 2 else draws[None]}, attrs=attributes)
-    _atomically(path, lambda part: data.to_netcdf(str(part), engine="h5netcdf"))
+    write_inference_data(path, data)
 
 
-def _atomically(path: Path, write: Callable[[Path], object]) -> None:
+def write_inference_data(path: Path, data: Any) -> None:
+    """InferenceData as netCDF, where a name cannot have a slash."""
+
+    def plain(group: Any) -> Any:
+        return group.rename({name: name.replace("/", "_") for name in [*group, *group.dims] if "/" in name})
+
+    atomically(path, lambda part: data.map(plain).to_netcdf(str(part), engine="h5netcdf"))
+
+
+def atomically(path: Path, write: Callable[[Path], object]) -> None:
+    """Let `write` make the file beside its place, then move it there."""
     part = path.with_name(f".{path.name}.part")
     try:
         write(part)

@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from civi.errors import SettingError, TargetError
+from civi.target.explain import explain
 
 
 @runtime_checkable
@@ -107,8 +108,7 @@ def check_shape(target: Target) -> None:
     try:
         shape = jax.eval_shape(target.log_prob, jax.ShapeDtypeStruct((target.dim,), float)).shape
     except Exception as error:
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise TargetError(f"the log density fails on a vector of length {target.dim}: {reason}") from error
+        raise TargetError(f"the log density fails on a vector of length {target.dim}: {explain(error)}") from error
     if shape != ():
         raise TargetError(f"the log density must return one number for one z, not an array of shape {shape}")
 
