@@ -24,6 +24,7 @@ from civi.solver import Model, RunState, train
 from civi.solver.base import split
 from civi.solver.loop import halted
 from civi.solver.nuts import Nuts
+from civi.target import BatchedTarget
 from civi.tasks.posterior import PosteriorTask
 
 POINTS = 20
@@ -76,6 +77,7 @@ def run_solver(plan: Plan, seeds: Sequence[int], progress: Progress) -> Outcome:
         solver.steps,
         plan.described()["settings"],
         draws[0],
+        solver.samples.batch / cast(BatchedTarget, target).rows if solver.samples.batch else None,
     )
 
 

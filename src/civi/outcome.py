@@ -20,7 +20,10 @@ class Curve:
 
 @dataclass(frozen=True)
 class Outcome:
-    """One solver's row: measures by seed, curve, the step at which each seed diverged, if it did; seed 0's draws."""
+    """One solver's row: measures by seed, curve, the step at which each seed diverged, if it did; seed 0's draws.
+
+    epochs_a_step is the share of the data that a step sees, where it sees a batch.
+    """
 
     solver: str
     measures: list[dict[str, Any]]
@@ -31,6 +34,7 @@ class Outcome:
     steps: int
     settings: dict[str, Any]
     draws: np.ndarray
+    epochs_a_step: float | None = None
 
     def values(self, measure: str) -> np.ndarray:
         """A measure of the seeds that did not diverge; empty if this solver does not have it."""

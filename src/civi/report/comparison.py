@@ -74,11 +74,13 @@ def draw_curves(best_first: Sequence[Outcome], task: Task, path: Path) -> Path:
     left, right = figure.subplots(1, 2, sharey=True)
     colours = [f"C{i}" for i in range(10)]
     drawn = [outcome for outcome in best_first if outcome.curve.step]
+    in_epochs = all(outcome.epochs_a_step for outcome in drawn)
     for i, outcome in enumerate(drawn):
         look = {"color": colours[i % 10], "linestyle": STYLES[i // 10], "label": outcome.solver}
-        _draw_one(left, outcome.curve.step, outcome.curve.neg_elbo, look)
+        unit = (outcome.epochs_a_step or 1) if in_epochs else 1
+        _draw_one(left, [step * unit for step in outcome.curve.step], outcome.curve.neg_elbo, look)
         _draw_one(right, outcome.curve.seconds, outcome.curve.neg_elbo, look)
-    left.set(xlabel="step", ylabel="neg_elbo (upper bound, same estimator for all)")
+    left.set(xlabel="epoch" if in_epochs else "step", ylabel="neg_elbo (upper bound, same estimator for all)")
     right.set(xlabel="seconds a seed")
     right.set_xscale("symlog", linthresh=0.1)
     if task.objective_is_kl:
