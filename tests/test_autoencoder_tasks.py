@@ -17,8 +17,8 @@ from civi import cli
 from civi.data import images as image_sets
 from civi.data import text as texts
 from civi.data.images import ImageData
-from civi.data.text import TextData
 from civi.data.text import Sentences as Numbered
+from civi.data.text import TextData
 from civi.errors import SettingError
 from civi.family.autoencoder import ImageArchitecture, TextArchitecture
 from civi.pilot import NoPilot
@@ -31,11 +31,12 @@ from civi.tracker import Extrapolated
 from civi.update import CiviAdam
 
 image_tasks = importlib.import_module("civi.tasks.images")
+diagnosed = importlib.import_module("civi.diagnose.autoencoder")
 sentence_tasks = importlib.import_module("civi.tasks.sentences")
 STEPS = 7
 TINY = ("samples.outer=4", "samples.batch=4", "samples.inner=3", "family.hidden=5", "family.latent_dim=2")
 OF_IMAGES = (*TINY, "family.decoder_hidden=5", "family.noise_dim=2", "tracker.steps=2", "pool.switch_every=3")
-OF_TEXT = (*TINY, "family.embedding=4", "family.recurrent=3", "tracker.steps=2", "family.word_dropout=0.2")
+OF_TEXT = (*TINY, "family.embedding=4", "family.recurrent=3", "tracker=none", "family.word_dropout=0.2")
 WORDS = ("<pad>", "</s>", "the", "cat", "sat", "mat", "<unk>")
 
 
@@ -68,7 +69,8 @@ def tiny_data():
         patch.setattr(texts, "penn_treebank", few_sentences)
         patch.setattr(image_tasks, "ALL_DRAWS", 20)
         patch.setattr(image_tasks, "FEW_IMAGES", 8)
-        patch.setattr(image_tasks, "FEW_DRAWS", 10)
+        patch.setattr(image_tasks, "FEW_DRAWS", 20)
+        patch.setattr(diagnosed, "BLOCK", 2)
         patch.setattr(image_tasks, "GLANCE_IMAGES", 8)
         patch.setattr(image_tasks, "GLANCE_DRAWS", 10)
         patch.setattr(sentence_tasks, "TOGETHER", 4)
@@ -219,7 +221,8 @@ def test_settings_that_cannot_work_end_in_one_line(setting, message, failing, tm
 
 
 def test_a_comparison(tmp_path):
-    settings = [part for setting in OF_IMAGES if "tracker" not in setting for part in ("--set", setting)]
+    chosen = [setting for setting in OF_IMAGES if "tracker" not in setting] + ["tracker=none"]
+    settings = [part for setting in chosen for part in ("--set", setting)]
     options = ["--solvers", "civi,nmc-adam", "--seeds", "1", "--steps", "2", "--out", str(tmp_path / "out")]
     result = invoke(["compare", "mnist", *options, *settings])
     assert result.exit_code == 0, result.output
@@ -228,7 +231,7 @@ def test_a_comparison(tmp_path):
     assert {row["solver"] for row in content["solvers"]} == {"civi", "nmc-adam"}
     measured = [row["measures"][0] for row in content["solvers"]]
     assert measured[0]["test_neg_log_lik"] <= measured[1]["test_neg_log_lik"]
-    assert [(one["test_images"], one["test_draws"]) for one in measured] == [(8, 10)] * 2
+    assert [(one["test_images"], one["test_draws"]) for one in measured] == [(8, 20)] * 2
     curves = {row["solver"]: row["curve"] for row in content["solvers"]}
     assert curves["civi"]["step"] == [0, 1, 2]
     assert curves["civi"]["neg_elbo"][0] == curves["nmc-adam"]["neg_elbo"][0]

@@ -57,7 +57,8 @@ class Plan:
     def _check_pairs(self) -> None:
         """An autoencoder has a z for every datum of a batch, and no single posterior to look at before."""
         solver = self.settings.solver
-        outer, batch = (solver.pool.chunk if hasattr(solver, "pool") else 0) or solver.samples.outer, solver.samples.batch
+        chunk = solver.pool.chunk if hasattr(solver, "pool") else 0
+        outer, batch = chunk or solver.samples.outer, solver.samples.batch
         numbers = f"samples.outer ({outer}) and samples.batch ({batch}) must be the same number"
         require(outer == batch, f"an autoencoder has one outer sample for every datum of a batch: {numbers}")
         one = isinstance(self.settings.pilot, NoPilot)

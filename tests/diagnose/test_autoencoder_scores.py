@@ -8,7 +8,7 @@ from scipy import stats
 from scipy.special import logsumexp
 
 import civi.diagnose.autoencoder as diagnosed
-from autoencoding import A, B, PRECISION, SD, X, exact_theta, linear_autoencoder, linear_neg_elbo, log_evidence
+from autoencoding import PRECISION, SD, A, B, X, exact_theta, linear_autoencoder, linear_neg_elbo, log_evidence
 from civi.diagnose.autoencoder import mean_and_se, scores, scores_of
 from montecarlo import LIMIT, agrees, z_scores
 

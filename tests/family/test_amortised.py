@@ -9,7 +9,6 @@ from scipy import stats
 from autoencoding import BITS, LATENTS, NOISE, SMALL, as64, image_model, unsplit64
 from civi.errors import SettingError
 from civi.family.autoencoder import ImageArchitecture, TextArchitecture
-from civi.target.autoencoder import Autoencoder, Images
 
 INNER = 4
 RNG = np.random.default_rng(0)
@@ -120,12 +119,12 @@ def test_constant_mixing_reads_the_data_and_not_the_noise():
 
 
 def test_noise_gain_and_spread_multiply_the_first_weights():
-    target = Autoencoder(Images(jnp.asarray(BITS, jnp.uint8)))
-    plain, _ = ImageArchitecture(**SMALL).fitted_to(target, jax.random.key(0))
-    louder, _ = ImageArchitecture(**SMALL, noise_gain=3.0, spread=0.5).fitted_to(target, jax.random.key(0))
-    np.testing.assert_allclose(louder.mixing.noise_weight, 3 * plain.mixing.noise_weight, rtol=1e-6)
-    np.testing.assert_allclose(louder.mixing.rest.weights[-1], 0.5 * plain.mixing.rest.weights[-1], rtol=1e-6)
-    np.testing.assert_array_equal(louder.mixing.reader.weights[0], plain.mixing.reader.weights[0])
+    reader = image_model().family.mixing.reader
+    plain = ImageArchitecture(**SMALL).encoder(reader, (4, 3), jax.random.key(0)).mixing
+    louder = ImageArchitecture(**SMALL, noise_gain=3.0, spread=0.5).encoder(reader, (4, 3), jax.random.key(0)).mixing
+    np.testing.assert_allclose(louder.noise_weight, 3 * plain.noise_weight, rtol=1e-6)
+    np.testing.assert_allclose(louder.rest.weights[-1], 0.5 * plain.rest.weights[-1], rtol=1e-6)
+    np.testing.assert_array_equal(louder.rest.weights[0], plain.rest.weights[0])
 
 
 @pytest.mark.parametrize(

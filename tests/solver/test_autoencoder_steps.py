@@ -1,4 +1,4 @@
-"""Steps on autoencoders: gradients against ones written by hand, batches kept with their chunk, groups of parameters."""
+"""Steps on autoencoders: gradients against ones by hand, batches kept with their chunk, groups of parameters."""
 
 from dataclasses import replace
 
@@ -88,7 +88,7 @@ def by_hand(params, fixed, state, weight, own):
 
     z = encode(eps) + scale * u
     terms = [log_normal(z, encode(jnp.broadcast_to(one, eps.shape))) for one in inner_eps]
-    terms += [log_normal(z, encode(eps))] * own
+    terms += [jnp.log(own) + log_normal(z, encode(eps))]
     log_q = jax.scipy.special.logsumexp(jnp.stack(terms), axis=0) - jnp.log(INNER + own)
     logit = network64(model.target.decoder.network, z, jnp, lambda values: values)
     log_lik = jnp.where(x > 0.5, jax.nn.log_sigmoid(logit), jax.nn.log_sigmoid(-logit)).sum(-1)
@@ -104,7 +104,7 @@ def value_and_gradient_by_hand(model, state, weight, own):
 
 def test_a_step_follows_the_gradient_of_the_safe_bound(model):
     change, state, info = first_change(PLAIN, model, jnp.asarray(1))
-    value, gradient = value_and_gradient_by_hand(model, state, jnp.asarray(1.0), 1)
+    value, gradient = value_and_gradient_by_hand(model, state, jnp.asarray(1.0), jnp.asarray(1.0))
     assert_same(change, gradient)
     assert float(info.neg_elbo) == pytest.approx(float(value), rel=1e-4)
     trained = jax.tree_util.tree_leaves_with_path(change)
@@ -115,7 +115,7 @@ def test_a_step_follows_the_gradient_of_the_safe_bound(model):
 
 def test_the_gradient_without_the_own_term_is_another(model):
     change, state, _ = first_change(PLAIN, model, jnp.asarray(1))
-    _, without = value_and_gradient_by_hand(model, state, jnp.asarray(1.0), 0)
+    _, without = value_and_gradient_by_hand(model, state, jnp.asarray(1.0), jnp.asarray(0.0))
     assert np.abs(jax.flatten_util.ravel_pytree(minus(change, without))[0]).max() > 0.01
 
 
@@ -123,7 +123,7 @@ def test_the_gradient_without_the_own_term_is_another(model):
 def test_warm_up_weighs_the_likelihood_until_the_prior_counts_in_full(model, t, weight):
     """The KL to the prior counts t / 4 of its weight, as a likelihood of 4 / t."""
     change, state, _ = first_change(replace(PLAIN, warm_up=4), model, jnp.asarray(t))
-    assert_same(change, value_and_gradient_by_hand(model, state, jnp.asarray(weight), 1)[1])
+    assert_same(change, value_and_gradient_by_hand(model, state, jnp.asarray(weight), jnp.asarray(1.0))[1])
 
 
 def test_warm_up_of_another_target_is_refused():
@@ -143,7 +143,7 @@ def test_a_sketch_of_all_data_in_another_order_is_no_sketch(model):
 
 def test_a_bank_cannot_be_sketched(model):
     solver = replace(PLAIN, tracker=Bank(2), sketch=Sketch("dense", 2))
-    with pytest.raises(SettingError, match="tracker=bank keeps outputs for every datum .* use tracker=ring"):
+    with pytest.raises(SettingError, match=r"tracker=bank keeps outputs for every datum .* use tracker=ring"):
         eqx.filter_eval_shape(first_change, solver, model, jnp.asarray(1))
 
 
