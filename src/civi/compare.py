@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import equinox as eqx
 import jax
@@ -36,7 +36,7 @@ def run_solver(plan: Plan, seeds: Sequence[int], progress: Progress) -> Outcome:
     if isinstance(plan.settings.solver, Nuts):
         return _run_reference(plan, seeds)
     solver, target = plan.settings.solver, plan.make_target()
-    seen = plan.settings.pilot.look(target)
+    seen = plan.settings.pilot.look(cast(Any, target))
     family_keys, train_keys, measure_keys, draw_keys = jnp.stack([plan.keys(seed) for seed in seeds], axis=1)
     fixed = split(Model.make(plan.settings.family, seen, family_keys[0]))[1]
     params = eqx.filter_vmap(lambda key: split(Model.make(plan.settings.family, seen, key))[0])(family_keys)

@@ -10,10 +10,12 @@ import jax
 
 import civi
 from civi.config import describe, override
-from civi.errors import SettingError
+from civi.errors import SettingError, require
+from civi.pilot import NoPilot
 from civi.recipes import settings_for
 from civi.solver import Settings
-from civi.target import Target, check_batch
+from civi.target import BatchedTarget, Target, check_batch
+from civi.target.autoencoder import Autoencoder
 from civi.tasks import Task, find_task
 
 
@@ -43,12 +45,24 @@ class Plan:
         chosen = replace(with_rest, solver=override(settings.solver, of_solver))
         return cls(found, solver, recipe, seed, chosen)
 
-    def make_target(self) -> Target:
+    def make_target(self) -> Target | BatchedTarget:
         """The task's target, refused where the settings do not fit it."""
         target = self.task.make()
         if hasattr(self.settings.solver, "samples"):
             check_batch(target, self.settings.solver.samples.batch)
+        if isinstance(target, Autoencoder):
+            self._check_pairs()
         return target
+
+    def _check_pairs(self) -> None:
+        """An autoencoder has a z for every datum of a batch, and no single posterior to look at before."""
+        solver = self.settings.solver
+        chunk = solver.pool.chunk if hasattr(solver, "pool") else 0
+        outer, batch = chunk or solver.samples.outer, solver.samples.batch
+        numbers = f"samples.outer ({outer}) and samples.batch ({batch}) must be the same number"
+        require(outer == batch, f"an autoencoder has one outer sample for every datum of a batch: {numbers}")
+        one = isinstance(self.settings.pilot, NoPilot)
+        require(one, "a pilot looks at one posterior, and an autoencoder has one for every datum: set pilot=none")
 
     def keys(self, seed: int) -> jax.Array:
         """The four random keys of a run: family, training, measuring, draws."""

@@ -63,6 +63,8 @@ class ImageArchitecture(Autoencoding):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        sizes = self.decoder_hidden
+        require(all(n >= 1 for n in sizes), f"family.decoder_hidden must be at least 1 each, not {sizes}")
         layers = len(self.hidden)
         require(1 <= self.noise_layer <= layers, f"family.noise_layer must be 1 to {layers}, not {self.noise_layer}")
 

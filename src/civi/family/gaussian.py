@@ -22,7 +22,7 @@ class DiagonalGaussian(Conditional):
 
     @classmethod
     def init(cls, dim: int, scale: float) -> DiagonalGaussian:
-        return cls(jnp.full(dim, jnp.log(scale)))
+        return cls(jnp.full(dim, jnp.log(scale), float))
 
     @staticmethod
     def output_gain(dim: int, spread: float) -> Float[Array, " P"]:
@@ -50,7 +50,7 @@ class CholeskyGaussian(Conditional):
 
     @classmethod
     def init(cls, dim: int, scale: float) -> CholeskyGaussian:
-        return cls(jnp.zeros((dim, dim)), jnp.full(dim, jnp.log(scale)))
+        return cls(jnp.zeros((dim, dim)), jnp.full(dim, jnp.log(scale), float))
 
     @staticmethod
     def output_gain(dim: int, spread: float) -> Float[Array, " P"]:
@@ -91,7 +91,7 @@ class ScaledGaussian(Conditional):
 
     @classmethod
     def init(cls, dim: int, scale: float) -> ScaledGaussian:
-        return cls(jnp.full(dim, jnp.log(scale)))
+        return cls(jnp.full(dim, jnp.log(scale), float))
 
     @staticmethod
     def output_gain(dim: int, spread: float) -> Float[Array, " P"]:

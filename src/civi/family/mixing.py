@@ -32,7 +32,7 @@ class ConstantMixing(eqx.Module):
 
 
 class MixingNetwork(eqx.Module):
-    """Multilayer perceptron on one noise vector; no hidden layer makes it linear (A eps + b)."""
+    """Multilayer perceptron on noise vectors; no hidden layer makes it linear (A eps + b)."""
 
     weights: tuple[Float[Array, "_ _"], ...]
     biases: tuple[Float[Array, " _"], ...]
@@ -52,8 +52,8 @@ class MixingNetwork(eqx.Module):
         weights[-1] = weights[-1] * output_gain
         return cls(tuple(weights), tuple(jnp.zeros(width) for _, width in shapes), activation)
 
-    def __call__(self, eps: Float[Array, " E"]) -> Float[Array, " P"]:
-        """Parameters of the conditional for one noise vector."""
+    def __call__(self, eps: Float[Array, "*N E"]) -> Float[Array, "*N P"]:
+        """Parameters of the conditional for every noise vector."""
         hidden = eps
         for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
             hidden = ACTIVATIONS[self.activation](hidden @ weight + bias)

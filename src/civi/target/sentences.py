@@ -80,7 +80,7 @@ class Recurrent(eqx.Module):
             jnp.zeros(4 * hidden).at[hidden : 2 * hidden].set(1.0),
         )
 
-    def gates(self, words: Int[Array, "*N"], further: Float[Array, "*N F"] | None = None) -> Float[Array, "*N H4"]:
+    def gates(self, words: Int[Array, "*#N"], further: Float[Array, "*#N F"] | None = None) -> Float[Array, "*#N H4"]:
         """What the inputs add to the gates."""
         width = self.embedding.shape[1]
         added = self.embedding[words] @ self.from_input[:width] + self.bias

@@ -1,0 +1,302 @@
+"""Steps on autoencoders: gradients against ones by hand, batches kept with their chunk, groups of parameters."""
+
+from dataclasses import replace
+
+import equinox as eqx
+import jax
+import jax.flatten_util
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.special import logsumexp
+
+from autoencoding import (
+    BITS,
+    LATENTS,
+    X,
+    as64,
+    exact_theta,
+    image_model,
+    linear_autoencoder,
+    linear_neg_elbo,
+    network64,
+    unsplit64,
+)
+from civi.errors import SettingError
+from civi.estimate import Sketch, log_ratios
+from civi.family import Conditioned
+from civi.solver import Civi, Model
+from civi.solver.base import groups, split
+from civi.solver.uivi import Uivi
+from civi.target.autoencoder import Autoencoder, Batch
+from civi.tracker import Auxiliary, Bank, Extrapolated, NoTracker, Pool, Ring, Start
+from civi.update import CiviAdam, FirstOrder, Samples
+from linear_gaussian import gaussian_target, linear_family
+from montecarlo import agrees
+
+OUTER, INNER = 4, 3
+SGD = FirstOrder("sgd", learning_rate=1.0, decay="constant")
+KEY = jax.random.key(0)
+PLAIN = Civi(samples=Samples(OUTER, INNER, batch=OUTER), tracker=NoTracker(), update=SGD)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def without_optimisation():
+    """Almost all the time of these tests is compilation."""
+    jax.config.update("jax_disable_most_optimizations", True)
+    yield
+    jax.config.update("jax_disable_most_optimizations", False)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return image_model()
+
+
+def minus(old, new):
+    return jax.tree.map(lambda a, b: a - b, old, new)
+
+
+def assert_same(ours, theirs, **tolerance):
+    ours, theirs = jax.tree.leaves(ours), jax.tree.leaves(theirs)
+    for a, b in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(a, b, **(tolerance or {"rtol": 2e-3, "atol": 2e-5}))
+
+
+@eqx.filter_jit
+def first_change(solver, model, t):
+    """What the first step (called step t) of rate 1 subtracts from theta, and the state before it."""
+    state = solver.init(model, KEY)
+    new, info = solver.step(split(model)[1], state, t, KEY)
+    return minus(state.params, new.params), state, info
+
+
+def by_hand(params, fixed, state, weight, own):
+    """mean_j [log (own q_j + sum_k q_k) / (own + K) - log p(z_j) - weight log p(x_j | z_j)] with an unsplit network."""
+    model = eqx.combine(params, fixed)
+    x = model.target.data.batch(jax.random.fold_in(state.data_key, state.pool.next_block), OUTER)
+    inner_eps = model.family.noise.sample(jax.random.split(KEY, 4)[2], INNER)
+    eps, u = state.pool.outer
+    scale = jnp.exp(model.family.conditional.log_scale)
+
+    def encode(eps):
+        return unsplit64(model.family.mixing, x, eps, jnp, lambda values: values)
+
+    def log_normal(z, location):
+        return jax.scipy.stats.norm.logpdf(z, location, scale).sum(-1)
+
+    z = encode(eps) + scale * u
+    terms = [log_normal(z, encode(jnp.broadcast_to(one, eps.shape))) for one in inner_eps]
+    terms += [jnp.log(own) + log_normal(z, encode(eps))]
+    log_q = jax.scipy.special.logsumexp(jnp.stack(terms), axis=0) - jnp.log(INNER + own)
+    logit = network64(model.target.decoder.network, z, jnp, lambda values: values)
+    log_lik = jnp.where(x > 0.5, jax.nn.log_sigmoid(logit), jax.nn.log_sigmoid(-logit)).sum(-1)
+    log_prior = jax.scipy.stats.norm.logpdf(z).sum(-1)
+    return (log_q - log_prior - weight * log_lik).mean()
+
+
+@eqx.filter_jit
+def value_and_gradient_by_hand(model, state, weight, own):
+    params, fixed = split(model)
+    return jax.value_and_grad(by_hand)(params, fixed, state, weight, own)
+
+
+def test_a_step_follows_the_gradient_of_the_safe_bound(model):
+    change, state, info = first_change(PLAIN, model, jnp.asarray(1))
+    value, gradient = value_and_gradient_by_hand(model, state, jnp.asarray(1.0), jnp.asarray(1.0))
+    assert_same(change, gradient)
+    assert float(info.neg_elbo) == pytest.approx(float(value), rel=1e-4)
+    trained = jax.tree_util.tree_leaves_with_path(change)
+    parts = {jax.tree_util.keystr(path): np.abs(leaf).max() for path, leaf in trained}
+    assert all(size > 1e-4 for size in parts.values())
+    assert {name.split(".")[2] for name in parts} == {"mixing", "conditional", "decoder"}
+
+
+def test_the_gradient_without_the_own_term_is_another(model):
+    change, state, _ = first_change(PLAIN, model, jnp.asarray(1))
+    _, without = value_and_gradient_by_hand(model, state, jnp.asarray(1.0), jnp.asarray(0.0))
+    assert np.abs(jax.flatten_util.ravel_pytree(minus(change, without))[0]).max() > 0.01
+
+
+@pytest.mark.parametrize(("t", "weight"), [(1, 4.0), (2, 2.0), (9, 1.0)])
+def test_warm_up_weighs_the_likelihood_until_the_prior_counts_in_full(model, t, weight):
+    """The KL to the prior counts t / 4 of its weight, as a likelihood of 4 / t."""
+    change, state, _ = first_change(replace(PLAIN, warm_up=4), model, jnp.asarray(t))
+    assert_same(change, value_and_gradient_by_hand(model, state, jnp.asarray(weight), jnp.asarray(1.0))[1])
+
+
+def test_warm_up_of_another_target_is_refused():
+    solver = Civi(samples=Samples(OUTER, INNER), warm_up=3)
+    with pytest.raises(SettingError, match="warm_up is for autoencoders, whose prior is known: leave it at 0"):
+        eqx.filter_eval_shape(solver.init, Model(linear_family(), gaussian_target()), KEY)
+    with pytest.raises(SettingError, match=r"warm_up must not be negative \(0: none\), not -1"):
+        Civi(warm_up=-1)
+
+
+def test_a_sketch_of_all_data_in_another_order_is_no_sketch(model):
+    """Every picked outer sample goes with its own datum."""
+    change, *_ = first_change(PLAIN, model, jnp.asarray(1))
+    sketched, *_ = first_change(replace(PLAIN, sketch=Sketch("dense", OUTER)), model, jnp.asarray(1))
+    assert_same(sketched, change)
+
+
+def test_a_bank_cannot_be_sketched(model):
+    solver = replace(PLAIN, tracker=Bank(2), sketch=Sketch("dense", 2))
+    with pytest.raises(SettingError, match=r"tracker=bank keeps outputs for every datum .* use tracker=ring"):
+        eqx.filter_eval_shape(first_change, solver, model, jnp.asarray(1))
+
+
+def test_denominators_of_the_bank_are_the_mean_over_outputs_of_the_own_datum(model):
+    bank, x = Bank(2), BITS[:OUTER]
+    family = model.family.given(jnp.asarray(x, jnp.float32))
+    target = Batch(model.target.decoder, jnp.asarray(x, jnp.float32), LATENTS)
+
+    @jax.jit
+    def look(step):
+        outer_key, inner_key = jax.random.split(jax.random.fold_in(KEY, step))
+        inner_eps = family.noise.sample(inner_key, INNER)
+        return inner_eps, log_ratios(family, target, family.draw_outer(outer_key, OUTER), inner_eps, jnp.asarray(INNER))
+
+    observe = jax.jit(lambda state, ratios: bank.observe(state, family, ratios, jnp.arange(OUTER)))
+    state, noise = bank.init(Start(look(9)[1], INNER)), []
+    scale = np.exp(as64(family.conditional.log_scale))
+    for step, new in enumerate([False, False, False, True, False]):
+        inner_eps, ratios = look(step)
+        noise.append(as64(inner_eps))
+        tracked, state = observe(state, ratios)
+        held = np.concatenate(noise[-3:])
+        location = np.array([[unsplit64(model.family.mixing, one, eps) for eps in held] for one in x])
+        pairs = stats.norm(location, scale).logpdf(as64(ratios.z_J)[:, None]).sum(-1)
+        expected = logsumexp(pairs, axis=1) - np.log(len(held)) - as64(ratios.log_p_J)
+        np.testing.assert_allclose(tracked.log_y_S, expected, rtol=1e-4, atol=1e-4)
+        assert float(tracked.effective_S) == len(held) == INNER * [1, 2, 3, 3, 1][step]
+        state = bank.refresh(state, Auxiliary(0.0, 0.0, jnp.full(OUTER, new), lambda _: pytest.fail("second look")))
+        noise = [] if new else noise
+
+
+class Numbered(eqx.Module):
+    """Rows 0 to 4, each with its number alone."""
+
+    rows: int = eqx.field(static=True, default=5)
+
+    def batch(self, key, count):
+        return jax.random.randint(key, (count,), 0, self.rows)[:, None].astype(float)
+
+
+class Telling(eqx.Module):
+    """log p(x | z) = -100 * 10^x, so that neg_elbo tells in its digits which rows were in the batch."""
+
+    def log_prob_each(self, x_J, z_J):
+        return -100 * 10 ** x_J[:, 0]
+
+
+def telling_run(tracker):
+    """Which rows were in the batch at each of 9 steps, as counts by digit, and the tracker after every step."""
+    theta = exact_theta(0.5) | {"gain": jnp.full((2, 1), 0.1)}
+    model = Model(linear_autoencoder(theta).family, Autoencoder(Numbered(), Telling(), 2))
+    update = replace(SGD, learning_rate=1e-6)
+    solver = Civi(9, Samples(OUTER, INNER, batch=OUTER), Pool(switch_every=3), tracker=tracker, update=update)
+
+    def step(state, t):
+        state, info = solver.step(split(model)[1], state, t, jax.random.fold_in(KEY, t))
+        return state, (info.neg_elbo, state.tracker)
+
+    run = jax.jit(lambda: jax.lax.scan(step, solver.init(model, KEY), jnp.arange(1, 10))[1])
+    neg_elbo, trackers = run()
+    return [f"{round(OUTER * value / 100):05d}" for value in np.asarray(neg_elbo).tolist()], trackers
+
+
+@pytest.mark.parametrize("tracker", [Ring(0.3), Extrapolated(0.5), Bank(2)], ids=lambda each: type(each).__name__)
+def test_a_batch_is_kept_as_long_as_its_chunk(tracker):
+    rows, after = telling_run(tracker)
+    assert all(sum(map(int, row)) == OUTER for row in rows)
+    assert all(len(set(rows[first : first + 3])) == 1 for first in (0, 3, 6))
+    assert len({rows[0], rows[3], rows[6]}) == 3
+    if isinstance(tracker, Bank):
+        assert after.kept_B.sum(1).tolist() == [INNER, 2 * INNER, 0] * 3
+
+
+RUNS = 1500
+
+
+def pulled_back(change, theta):
+    """A gradient in the weights of the encoder, as one in the parameters it was made from."""
+    return jax.vjp(lambda theta: split(linear_autoencoder(theta))[0], theta)[1](change)[0]
+
+
+def uivi_gradients(theta):
+    """Gradients of UIVI on many batches, one column for every parameter.
+
+    Chains long enough to forget the noise that made z, on which dz/dtheta depends.
+    """
+    solver = Uivi(samples=Samples(6, 2, batch=6), burn_in=8, kept=1, leapfrog=5, update=SGD)
+    model = linear_autoencoder(theta)
+
+    def one(key):
+        state = solver.init(model, key)._replace(log_step_size=jnp.log(0.25))
+        new, _ = solver.step(split(model)[1], state, jnp.asarray(1), key)
+        return jax.flatten_util.ravel_pytree(pulled_back(minus(state.params, new.params), theta))[0]
+
+    keys = jax.random.split(jax.random.key(5), RUNS)
+    return np.asarray(jax.jit(lambda keys: jax.lax.map(one, keys))(keys), np.float64)
+
+
+@pytest.fixture(scope="module")
+def off():
+    theta = exact_theta(0.6)
+    return theta | {"gain": 0.7 * theta["gain"], "bias": theta["bias"] + 0.3, "noise": 1.2 * theta["noise"]}
+
+
+def test_uivi_has_the_gradient_of_the_exact_bound(off):
+    exact = jax.grad(lambda theta: linear_neg_elbo(theta, jnp.asarray(X, jnp.float32)).mean())(off)
+    exact = np.asarray(jax.flatten_util.ravel_pytree(exact)[0])
+    assert np.abs(exact).max() > 0.1
+    assert agrees(uivi_gradients(off), exact)
+
+
+def test_uivi_with_the_context_of_another_datum_has_not(off, monkeypatch):
+    exact = jax.grad(lambda theta: linear_neg_elbo(theta, jnp.asarray(X, jnp.float32)).mean())(off)
+    monkeypatch.setattr(Conditioned, "context_J", property(lambda self: jnp.roll(self.feature_J, 1, axis=0)))
+    assert not agrees(uivi_gradients(off), np.asarray(jax.flatten_util.ravel_pytree(exact)[0]))
+
+
+def test_encoder_scale_and_decoder_are_groups_of_their_own(model):
+    params, fixed = split(model)
+    labels = jax.tree_util.tree_leaves_with_path(groups(params))
+    of_part = {".family.mixing": "mixing", ".family.conditional": "scale", ".target.decoder": "decoder"}
+    for path, label in labels:
+        name = jax.tree_util.keystr(path)
+        assert label == next(group for part, group in of_part.items() if name.startswith(part))
+    assert sorted({label for _, label in labels}) == ["decoder", "mixing", "scale"]
+    assert [leaf.dtype for leaf in jax.tree.leaves(fixed)] == [jnp.uint8]
+
+
+def test_every_group_has_its_own_constants(model):
+    """Three steps of the paper's update, each group against a loop in float64."""
+    constants = {"mixing": (1e-3, 0.2), "scale": (4e-3, 0.5), "decoder": (9e-3, 0.9)}
+    (a, g), (a_scale, g_scale), (a_decoder, g_decoder) = constants.values()
+    update = CiviAdam(a, g, a_scale, g_scale, a_decoder, g_decoder)
+    params = split(model)[0]
+    rule = update.transformation(groups(params), 10)
+    rng = np.random.default_rng(0)
+    gradients = [jax.tree.map(lambda leaf: jnp.asarray(rng.normal(size=leaf.shape), float), params) for _ in range(3)]
+
+    @jax.jit
+    def path(gradients):
+        state, changes = rule.init(params), []
+        for gradient in gradients:
+            change, state = rule.update(gradient, state, params)
+            changes.append(jax.tree.leaves(change))
+        return changes
+
+    changes = path(gradients)
+    for i, label in enumerate(jax.tree.leaves(groups(params))):
+        c_alpha, c_gamma = constants[label]
+        m = v = 0.0
+        for t, gradient in enumerate(gradients, start=1):
+            now, first = as64(jax.tree.leaves(gradient)[i]), c_gamma * 0.999**t
+            second = c_alpha / t ** (2 / 5) * (1 - first) ** 2
+            m, v = first * m + (1 - first) * now, (1 - second) * v + second * now**2
+            expected = -c_alpha / t ** (1 / 5) * m / (np.sqrt(v) + 1e-8)
+            np.testing.assert_allclose(changes[t - 1][i], expected, rtol=1e-3, atol=1e-7)
