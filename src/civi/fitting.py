@@ -7,21 +7,28 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, PRNGKeyArray
 
+from civi.diagnose.spread import r_hat
 from civi.errors import SettingError, TargetError, require, unknown
 from civi.family import Architecture
 from civi.pilot.gaussian import Gaussian, Guess
+from civi.pilot.proper import check_proper
 from civi.posterior import Guesses, Posterior
-from civi.solver import SOLVERS, Model, RunState, train
+from civi.several import train_runs
+from civi.solver import SOLVERS
 from civi.target import LogDensity, Target, check_shape
+from civi.update import FirstOrder, Samples
 
-STEPS = 3000
+STEPS, RUNS = 10_000, 2
 EXPLICIT = ("mfvb", "nuts")
+UPDATE = FirstOrder(learning_rate=3e-3, decay="hold", clip=10.0)
+SPREAD_DRAWS, RESERVE = 2000, 0.95
 
 
 def fit(
@@ -31,20 +38,23 @@ def fit(
     dim: int | None = None,
     example: Any = None,
     solver: str = "civi",
-    steps: int = STEPS,
+    steps: int | None = None,
     seconds: float | int = 60,
+    runs: int = RUNS,
     progress: bool = True,
     **kwargs: Any,
 ) -> Posterior:
     """Fit a semi-implicit posterior.
 
     `target` is a NumPyro model, with its arguments after it, or a log density of one vector (give `dim`) or of a pytree
-    (give an `example` of it). The pilot finds location and scale and the family learns what is left, in `steps` steps
-    or until `seconds` have passed.
+    (give an `example` of it). The pilot finds location and scale and the family learns what is left, in `runs`
+    independent runs of which the best is kept. They end when nothing more is gained, after `steps` steps (10,000) or
+    in time for all to be over within `seconds`.
     """
     begun = time.perf_counter()
-    require(steps >= 1, f"steps must be at least 1, not {steps}")
+    require(steps is None or steps >= 1, f"steps must be at least 1, not {steps}")
     require(seconds > 0, f"seconds must be positive, not {seconds}")
+    require(runs >= 1, f"runs must be at least 1, not {runs}")
     if solver not in SOLVERS or solver in EXPLICIT:
         raise unknown("solver for civi.fit", solver, [name for name in SOLVERS if name not in EXPLICIT])
     log_p, constrain = _as_target(target, args, kwargs, dim, example)
@@ -52,30 +62,37 @@ def fit(
     pilot = Gaussian()
     guesses = pilot.guesses(log_p)
     seen = pilot.settle(log_p, guesses)
+    check_proper(seen, getattr(log_p, "unravel", constrain))
     settings = SOLVERS[solver](Architecture.in_frame(noise_dim=max(3, min(log_p.dim, 10))))
-    method = replace(settings.solver, steps=steps)
-    family_key, train_key, guess_key = jax.random.split(key, 3)
-    model = Model(settings.family.init(log_p.dim, family_key), seen)
-    with _bar(progress, steps) as bar:
-
-        def watch(state: RunState, history: dict[str, np.ndarray]) -> bool:
-            bar.update(int(state.done), float(history["neg_elbo"][-20:].mean()))
-            return time.perf_counter() - begun > seconds
-
-        trained = train(method, model, train_key, watch=watch)
-    out_of_time = int(trained.state.done) < steps and trained.status == "finished"
-    converged = not out_of_time and trained.status == "finished" and _settled(trained.history["neg_elbo"])
-    message = f"stopped after {seconds:g} seconds at step {int(trained.state.done)}" if out_of_time else trained.message
+    method = _for_fit(settings.solver, log_p.dim, steps or STEPS)
+    train_key, guess_key, draw_key = jax.random.split(key, 3)
+    with _bar(progress, method.steps) as bar:
+        deadline = begun + RESERVE * seconds
+        trained = train_runs(method, settings.family, seen, train_key, runs, deadline, bar.update)
+    family, history = trained.best()
+    draws = eqx.filter_jit(eqx.filter_vmap(lambda f: f.sample(draw_key, SPREAD_DRAWS)))(trained.families)
     return Posterior(
-        trained.model.family,
+        family,
         seen,
         constrain,
         _draws_of(guesses, guess_key),
-        trained.history,
-        converged,
-        message,
+        history,
+        trained.converged,
+        trained.message,
         time.perf_counter() - begun,
+        r_hat(np.asarray(draws)),
     )
+
+
+def _for_fit(solver: Any, dim: int, steps: int) -> Any:
+    """The solver with as many steps; what it leaves at the defaults is chosen for a target in a frame.
+
+    From 50 dimensions on, fewer inner samples, so that a step costs no more.
+    """
+    inner = max(25, min(100, 5000 // dim))
+    samples = Samples(inner=inner) if solver.samples == Samples() else solver.samples
+    update = UPDATE if solver.update == FirstOrder() else solver.update
+    return replace(solver, steps=steps, samples=samples, update=update)
 
 
 def _as_target(
@@ -96,14 +113,6 @@ def _as_target(
 
     made = numpyro_target(target, args, kwargs)
     return made, made.constrain
-
-
-def _settled(neg_elbo: np.ndarray) -> bool:
-    """Whether the last tenth is no better than the tenth before the one before it, beyond noise."""
-    tenth = max(1, len(neg_elbo) // 10)
-    earlier, last = neg_elbo[-3 * tenth : -2 * tenth], neg_elbo[-tenth:]
-    noise = np.sqrt((earlier.var() + last.var()) / tenth)
-    return bool(earlier.mean() - last.mean() < max(0.05, 3 * noise))
 
 
 def _draws_of(guesses: list[Guess], key: PRNGKeyArray, count: int = 50) -> Guesses:

@@ -123,7 +123,7 @@ def test_clipping_limits_the_norm_of_the_whole_gradient(params, clip, expected):
         (CiviAdam, {"clip": -1.0}, r"update.clip must not be negative"),
         (FirstOrder, {"rule": "newton"}, r"update.rule must be one of adam, rmsprop, sgd, not 'newton'"),
         (FirstOrder, {"learning_rate": 0.0}, r"update.learning_rate must be positive"),
-        (FirstOrder, {"decay": "linear"}, r"update.decay must be one of cosine, power, constant, not 'linear'"),
+        (FirstOrder, {"decay": "linear"}, r"update.decay must be one of cosine, hold, power, constant, not 'linear'"),
         (FirstOrder, {"clip": -1.0}, r"update.clip must not be negative"),
     ],
 )

@@ -24,9 +24,9 @@ class Finding(NamedTuple):
 class Seen(NamedTuple):
     """What the checks look at.
 
-    log p - log q at draws of q; log q of the first of these draws from many inner samples, from a twentieth of them,
-    and without the own term; log p - log q at draws of each of the pilot's Gaussians, and the ELBO of each; whether
-    training had converged.
+    log p - log q at draws of q; log q of these draws from many inner samples, from a twentieth of them, and without the
+    own term; log p - log q at draws of each of the pilot's Gaussians, and the ELBO of each; R-hat between independent
+    runs (not a number if there was one run); whether training had converged.
     """
 
     log_ratios: np.ndarray
@@ -35,12 +35,13 @@ class Seen(NamedTuple):
     log_q_plain: np.ndarray
     at_guesses: np.ndarray
     elbo_of_guesses: np.ndarray
+    r_hat: float
     converged: bool
 
 
 def findings(seen: Seen) -> list[Finding]:
     """All checks."""
-    return [_tail(seen), _efficiency(seen), _bias(seen), _gap(seen), _modes(seen), _convergence(seen)]
+    return [_tail(seen), _efficiency(seen), _bias(seen), _gap(seen), _modes(seen), _spread(seen), _convergence(seen)]
 
 
 def verdict(found: list[Finding]) -> str:
@@ -97,6 +98,15 @@ def _modes(seen: Seen) -> Finding:
     doubtful = "The pilot found a place with a small share of the posterior that the fit does not know."
     bad = "The pilot found a mode that the fit has lost: fit again with another key."
     return _judged("lost_mode", lost, (0.01, 0.1), (good, doubtful, bad))
+
+
+def _spread(seen: Seen) -> Finding:
+    if np.isnan(seen.r_hat):
+        return Finding("spread", seen.r_hat, "good", "Not checked: there was one run only, so give runs=2 or more.")
+    good = "Independent runs agree."
+    doubtful = "Independent runs differ: give it more steps, or compare fits with other keys."
+    bad = "Independent runs found different posteriors: at least one of them is wrong."
+    return _judged("spread", seen.r_hat, (1.02, 1.1), (good, doubtful, bad))
 
 
 def _convergence(seen: Seen) -> Finding:
