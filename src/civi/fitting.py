@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -65,22 +64,21 @@ def fit(
     check_proper(seen, getattr(log_p, "unravel", constrain))
     settings = SOLVERS[solver](Architecture.in_frame(noise_dim=max(3, min(log_p.dim, 10))))
     method = _for_fit(settings.solver, log_p.dim, steps or STEPS)
-    train_key, guess_key, draw_key = jax.random.split(key, 3)
     with _bar(progress, method.steps) as bar:
         deadline = begun + RESERVE * seconds
-        trained = train_runs(method, settings.family, seen, train_key, runs, deadline, bar.update)
+        trained = train_runs(method, settings.family, seen, key, runs, deadline, bar.update)
     family, history = trained.best()
-    draws = eqx.filter_jit(eqx.filter_vmap(lambda f: f.sample(draw_key, SPREAD_DRAWS)))(trained.families)
+    draws = trained.sample(SPREAD_DRAWS)
     return Posterior(
         family,
         seen,
         constrain,
-        _draws_of(guesses, guess_key),
+        _draws_of(guesses),
         history,
         trained.converged,
         trained.message,
         time.perf_counter() - begun,
-        r_hat(np.asarray(draws)),
+        r_hat(draws),
     )
 
 
@@ -115,10 +113,10 @@ def _as_target(
     return made, made.constrain
 
 
-def _draws_of(guesses: list[Guess], key: PRNGKeyArray, count: int = 50) -> Guesses:
+def _draws_of(guesses: list[Guess], count: int = 50) -> Guesses:
     """Where else the posterior may be."""
     finite = [guess for guess in guesses if np.isfinite(guess.elbo)]
-    noise = np.asarray(jax.random.normal(key, (len(finite), count, len(finite[0].location))))
+    noise = np.random.default_rng(0).normal(size=(len(finite), count, len(finite[0].location)))
     draws = [guess.location + noise[i] @ guess.factor.T for i, guess in enumerate(finite)]
     return Guesses(np.stack(draws).astype(np.float32), np.array([guess.elbo for guess in finite], np.float64))
 

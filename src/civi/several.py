@@ -41,6 +41,12 @@ class Runs:
         return family, {name: column if column.ndim == 1 else column[:, index] for name, column in self.history.items()}
 
 
+    def sample(self, count: int) -> np.ndarray:
+        """Draws of every run (run, draw, dim), from the same noise."""
+        key = jax.random.key(0, impl="rbg")
+        return np.asarray(eqx.filter_jit(eqx.filter_vmap(lambda family: family.sample(key, count)))(self.families))
+
+
 def train_runs(
     method: Any, family: Architecture, target: Target, key: Key[Array, ""], runs: int, deadline: float, show: Show
 ) -> Runs:
@@ -127,6 +133,9 @@ def _result(method: Any, trained: Trained, settled: bool, why: str, held: int) -
 
 
 def _families(family: Architecture, dim: int, key: Key[Array, ""], runs: int) -> tuple[SemiImplicit, Array]:
-    family_key, train_key = jax.random.split(key)
-    families = eqx.filter_vmap(lambda k: family.init(dim, k))(jax.random.split(family_key, runs))
-    return families, jax.random.split(train_key, runs)
+    """Random numbers by `rbg`, whose programs compile in half the time of the default's."""
+    quick = jax.random.wrap_key_data(jax.random.bits(key, (4,), "uint32"), impl="rbg")
+    family_keys, train_keys = jax.random.split(quick, (2, runs))
+    families = [family.init(dim, family_key) for family_key in family_keys]
+    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves) if eqx.is_array(leaves[0]) else leaves[0], *families)
+    return stacked, train_keys

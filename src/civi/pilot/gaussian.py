@@ -68,7 +68,7 @@ class Gaussian:
 
     def guesses(self, target: Target) -> list[Guess]:
         """The best Gaussian on each path."""
-        near_key, wide_key, noise_key = jax.random.split(jax.random.key(0), 3)
+        near_key, wide_key, noise_key = jax.random.split(jax.random.key(0, impl="rbg"), 3)
         steps = self.climb if target.dim <= LARGEST else 0
         noise = jax.random.normal(noise_key, (DRAWS, target.dim))
         near = jax.random.uniform(near_key, (self.starts, target.dim), minval=-2, maxval=2)
@@ -88,8 +88,8 @@ class Gaussian:
         settings = SOLVERS["fullrank"](Architecture(scale=1.0))
         update = FirstOrder(learning_rate=self.learning_rate)
         solver = replace(settings.solver, steps=self.steps, samples=Samples(outer=DRAWS, inner=1), update=update)
-        family = settings.family.init(framed.dim, jax.random.key(0))
-        gaussian: Any = train(solver, Model(family, framed), jax.random.key(1)).model.family
+        family = settings.family.init(framed.dim, jax.random.key(0, impl="rbg"))
+        gaussian: Any = train(solver, Model(family, framed), jax.random.key(1, impl="rbg")).model.family
         factor = np.asarray(framed.frame.factor, np.float64)
         location = np.asarray(framed.frame.location, np.float64) + factor @ np.asarray(gaussian.mixing.output)
         return _framed(framed.target, location, factor @ np.asarray(gaussian.conditional.cholesky))
