@@ -113,6 +113,11 @@ def _as_target(
     return made, made.constrain
 
 
+def guesses_of(target: Target) -> Guesses:
+    """What the pilot finds from each of its starts."""
+    return _draws_of(Gaussian().guesses(target))
+
+
 def _draws_of(guesses: list[Guess], count: int = 50) -> Guesses:
     """Where else the posterior may be."""
     finite = [guess for guess in guesses if np.isfinite(guess.elbo)]

@@ -128,6 +128,7 @@ class Posterior:
         """Every check with its value, a verdict and a plain sentence."""
         drawn, fewer = self._weighed(key, 4000), self._weighed(key, 4000, inner=INNER // 20)
         seen = Seen(
+            draws=drawn.z.astype(np.float64),
             log_ratios=drawn.log_p - drawn.log_q,
             log_q=drawn.log_q,
             log_q_fewer=fewer.log_q,

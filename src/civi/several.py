@@ -19,7 +19,7 @@ from civi.solver import Model, RunState, train
 from civi.solver.loop import Trained, halted
 from civi.target import Target
 
-LOOK, FIRST_LOOK, FEWEST = 250, 1000, 60
+LOOK, FIRST_LOOK, FEWEST = 250, 1500, 60
 GAIN, SETTLED = 0.005, 0.05
 Show = Callable[[int, float], None]
 
@@ -88,12 +88,12 @@ def train_runs(
 def gained(neg_elbo: np.ndarray, least: float) -> bool:
     """Whether the last third of any run (step, run) is better than the third before it, by `least` and beyond noise.
 
-    Noise is two standard errors of the difference, from means of 20 steps, which hide that steps are correlated.
+    Noise is the standard error of the difference, from means of 20 steps, which hide that steps are correlated.
     """
     third = len(neg_elbo) // 3
     before, last = (_means(part) for part in (neg_elbo[-2 * third : -third], neg_elbo[-third:]))
     noise = np.sqrt((before.var(0) + last.var(0)) / len(last))
-    return bool((before.mean(0) - last.mean(0) > least + 2 * noise).any())
+    return bool((before.mean(0) - last.mean(0) > least + noise).any())
 
 
 def _means(values: np.ndarray, size: int = 20) -> np.ndarray:

@@ -24,11 +24,12 @@ class Finding(NamedTuple):
 class Seen(NamedTuple):
     """What the checks look at.
 
-    log p - log q at draws of q; log q of these draws from many inner samples, from a twentieth of them, and without the
+    Draws of q; log p - log q at these draws; log q of these draws from many inner samples, from a twentieth of them, and without the
     own term; log p - log q at draws of each of the pilot's Gaussians, and the ELBO of each; R-hat between independent
     runs (not a number if there was one run); whether training had converged.
     """
 
+    draws: np.ndarray
     log_ratios: np.ndarray
     log_q: np.ndarray
     log_q_fewer: np.ndarray
@@ -41,7 +42,8 @@ class Seen(NamedTuple):
 
 def findings(seen: Seen) -> list[Finding]:
     """All checks."""
-    return [_tail(seen), _efficiency(seen), _bias(seen), _gap(seen), _modes(seen), _spread(seen), _convergence(seen)]
+    checks = (_tail, _efficiency, _moments, _bias, _gap, _modes, _spread, _convergence)
+    return [check(seen) for check in checks]
 
 
 def verdict(found: list[Finding]) -> str:
@@ -67,6 +69,20 @@ def _efficiency(seen: Seen) -> Finding:
     doubtful = "Reweighted, the draws are worth less than a third of their number: moments may be off by a tenth."
     bad = "Reweighted, the draws are worth less than a tenth of their number."
     return _judged("lost_efficiency", 1 - share, (0.67, 0.9), (good, doubtful, bad))
+
+
+def _moments(seen: Seen) -> Finding:
+    """The largest shift of a mean in sd, or change of a log sd, when the draws are weighted by p / q."""
+    weights = np.exp(smooth(seen.log_ratios).log_weights)
+    weights = weights / weights.sum()
+    mean = weights @ seen.draws
+    sd = np.sqrt(weights @ (seen.draws - mean) ** 2)
+    with np.errstate(all="ignore"):
+        shifts = (np.abs(seen.draws.mean(0) - mean) / sd, np.abs(np.log(seen.draws.std(0) / sd)))
+    good = "Means and standard deviations stay the same within a tenth when the draws are weighted by importance."
+    doubtful = "Weighted by importance, a mean or standard deviation moves by more than a tenth."
+    bad = "Weighted by importance, a mean or standard deviation is quite another."
+    return _judged("moments", float(np.max(shifts)), (0.1, 0.3), (good, doubtful, bad))
 
 
 def _bias(seen: Seen) -> Finding:

@@ -61,7 +61,7 @@ class Gaussian:
         if not np.isfinite(best.elbo):
             raise TargetError(
                 f"the log density is not finite around any of the {self.starts} points in (-2, 2) from which the pilot "
-                "starts: shift or scale z so that the mass is near 0"
+                "starts: shift or scale z so that the mass is near 0, and give every parameter a proper prior"
             )
         framed = _framed(target, best.location, best.factor)
         return self._refined(framed) if self.steps else framed

@@ -16,8 +16,9 @@ from civi.target import Framed
 
 DRAWS = 16
 AWAY = 3.0
-WIDTHS = (1e2, 1e3, 1e4)
+WIDTHS = (1e1, 1e2, 1e3)
 SLOWEST = 0.05
+FAR = 1e6
 
 
 def check_proper(seen: Framed, unravel: Callable[[Array], Any]) -> None:
@@ -31,12 +32,19 @@ def check_proper(seen: Framed, unravel: Callable[[Array], Any]) -> None:
         gain = np.diff(np.asarray(_stretched(seen)), axis=-1) / np.diff(np.log(WIDTHS))
     endless = (np.isfinite(gain) & (gain > -SLOWEST)).all(-1).any(-1)
     if endless.any():
-        factor = np.asarray(seen.frame.factor, np.float64)
-        column = factor[:, endless.argmax()] / np.sqrt((factor**2).mean(1))
+        name = _name(unravel, _parameter(seen, int(endless.argmax())), seen.dim)
         raise TargetError(
-            f"the posterior looks improper: it has no end along {_name(unravel, int(np.abs(column).argmax()), seen.dim)}"
-            " (a Gaussian gets better the wider it is): give it a proper prior"
+            f"the posterior looks improper: it has no end along {name} (a Gaussian gets better the wider it is): "
+            "give it a proper prior"
         )
+
+
+def _parameter(seen: Framed, direction: int) -> int:
+    """The one that moves most along this direction, in its own units; or one that the pilot itself lost sight of."""
+    location, factor = (np.asarray(part, np.float64) for part in (seen.frame.location, seen.frame.factor))
+    scale = np.sqrt((factor**2).mean(1))
+    reach = np.nan_to_num(np.abs(location) + scale, nan=np.inf)
+    return int(np.argmax(reach if reach.max() > FAR else np.abs(factor[:, direction]) / scale))
 
 
 @eqx.filter_jit
