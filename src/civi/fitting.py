@@ -60,8 +60,8 @@ def fit(
     check_shape(log_p)
     pilot = Gaussian()
     guesses = pilot.guesses(log_p)
+    check_proper(replace(pilot, steps=0).settle(log_p, guesses), getattr(log_p, "unravel", constrain))
     seen = pilot.settle(log_p, guesses)
-    check_proper(seen, getattr(log_p, "unravel", constrain))
     settings = SOLVERS[solver](Architecture.in_frame(noise_dim=max(3, min(log_p.dim, 10))))
     method = _for_fit(settings.solver, log_p.dim, steps or STEPS)
     with _bar(progress, method.steps) as bar:
