@@ -40,7 +40,6 @@ class Runs:
         family = jax.tree.map(lambda leaf: leaf[index] if eqx.is_array(leaf) else leaf, self.families)
         return family, {name: column if column.ndim == 1 else column[:, index] for name, column in self.history.items()}
 
-
     def sample(self, count: int) -> np.ndarray:
         """Draws of every run (run, draw, dim), from the same noise."""
         key = jax.random.key(0, impl="rbg")

@@ -91,6 +91,7 @@ def test_the_learning_rate_follows_its_schedule(params):
     before = np.arange(8)
     expected = {
         "cosine": 0.5 * (1 + np.cos(np.pi * before / 8)) / 2,
+        "hold": 0.5 * (1 + np.cos(np.pi * np.maximum(before - 4, 0) / 4)) / 2,
         "power": 0.5 * (before + 1.0) ** -0.75,
         "constant": np.full(8, 0.5),
     }

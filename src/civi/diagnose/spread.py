@@ -11,7 +11,7 @@ def r_hat(draws: np.ndarray) -> float:
     """The largest R-hat over all parameters of draws (run, draw, dim); not a number for a single run.
 
     Of ranks, and of ranks of the distance from the median (Vehtari et al. 2021): location and scale both count. Two
-    runs whose means are d standard deviations apart have about sqrt(1 + d^2 / 4).
+    runs whose means are d standard deviations apart have about sqrt(1 + d^2 / 3).
     """
     if len(draws) < 2:
         return float("nan")
