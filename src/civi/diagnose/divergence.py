@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -29,12 +29,15 @@ class Bounds(NamedTuple):
 
 
 class Weighed(NamedTuple):
-    """Draws z, log p(x, z), and log q(z) with the own term (from above, in expectation) and by the plain mean."""
+    """Draws z, log p(x, z), and log q(z) with the own term (from above, in expectation) and by the plain mean.
 
-    z: Array
-    log_p: Array
-    log_q: Array
-    log_q_plain: Array
+    JAX or NumPy arrays.
+    """
+
+    z: Any
+    log_p: Any
+    log_q: Any
+    log_q_plain: Any
 
 
 def neg_elbo_bounds(
