@@ -19,8 +19,8 @@ from civi.solver import Model, RunState, train
 from civi.solver.loop import Trained, halted
 from civi.target import Target
 
-LOOK, FIRST_LOOK, FEWEST = 250, 1500, 60
-GAIN, SETTLED = 0.005, 0.05
+LOOK, FIRST_LOOK, FEWEST = 250, 2500, 60
+GAIN, SETTLED = 0.002, 0.05
 Show = Callable[[int, float], None]
 
 
