@@ -119,12 +119,10 @@ def _result(method: Any, trained: Trained, settled: bool, why: str, held: int) -
     done, ended = len(history["step"]), int(trained.state.done.max()) == method.steps
     if halted(trained.state).all():
         message = f"stopped at step {done}: no step was finite any more"
-    elif not ended:
+    elif not ended or why == "time":
         message = f"out of time after {done} steps"
     elif why == "stalled":
         message = f"nothing more was gained after {held} steps; finished after {done}"
-    elif why == "time":
-        message = f"half of the time was over after {held} steps; finished after {done}"
     else:
         message = f"finished {done} steps" + ("" if settled else ", and was still gaining")
     converged = bool(ended and settled and np.isfinite(neg_elbo).any())
