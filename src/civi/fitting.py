@@ -101,7 +101,8 @@ def _as_target(
         raise SettingError("give dim (for a log density of a vector) or example (of a pytree), not both")
     if dim is not None:
         require(dim >= 1, f"dim must be at least 1, not {dim}")
-        return LogDensity(lambda z: target(z, *args, **kwargs), dim), lambda z: z
+        bound = (lambda z: target(z, *args, **kwargs)) if args or kwargs else target
+        return LogDensity(bound, dim), _same
     if example is not None:
         flat, unravel = ravel_pytree(jax.tree.map(lambda leaf: jnp.asarray(leaf, float), example))
         if not flat.size:
@@ -111,6 +112,10 @@ def _as_target(
 
     made = numpyro_target(target, args, kwargs)
     return made, made.constrain
+
+
+def _same(z: Array) -> Array:
+    return z
 
 
 def guesses_of(target: Target) -> Guesses:
