@@ -13,6 +13,7 @@ import pytest
 from scipy import stats
 
 import civi
+from civi import several
 from civi.errors import SettingError, TargetError
 from civi.target.user import user_target
 
@@ -72,6 +73,33 @@ def test_a_good_fit_is_called_good(gaussian):
     diagnosis = gaussian.diagnose(jax.random.key(3))
     assert diagnosis.verdict == "good", str(diagnosis)
     assert {finding.name for finding in diagnosis.findings} >= {"k_hat", "lost_efficiency", "inner_bias", "lost_mode"}
+
+
+def test_independent_runs_agree_and_training_says_how_it_ended(gaussian):
+    assert 0.99 < gaussian.r_hat < 1.02
+    assert gaussian.message == "finished 400 steps"
+    assert gaussian.converged
+
+
+def again(**options):
+    """The program is compiled already."""
+    return civi.fit(log_density, dim=3, key=jax.random.key(1), steps=400, progress=False, **options)
+
+
+def test_training_stops_when_nothing_more_is_gained(monkeypatch):
+    monkeypatch.setattr(several, "LOOK", 50)
+    monkeypatch.setattr(several, "FIRST_LOOK", 100)
+    monkeypatch.setattr(several, "GAIN", 1.0)
+    stopped = again(seconds=600)
+    assert stopped.message == "nothing more was gained after 100 steps; finished after 200"
+    np.testing.assert_array_equal(stopped.history["step"], np.arange(1, 201))
+    assert np.isfinite(stopped.history["neg_elbo"]).all()
+
+
+def test_training_stops_in_time_and_says_so():
+    stopped = again(seconds=0.1)
+    assert stopped.message.startswith("out of time")
+    assert not stopped.converged
 
 
 @pytest.mark.parametrize(("shift", "scale"), [(0.0, 0.5), (3.0, 1.0)], ids=["scale halved", "mean shifted"])
@@ -158,7 +186,7 @@ def keeping(z):
         (unbounded, {"y": 1.0}, "discrete latent sites that cannot be summed out (k)"),
         (log_density, {"dim": 4}, "fails on a vector of length 4"),
         (lambda z: jnp.nan * z.sum(), {"dim": 2}, "not finite around any"),
-        (lambda z: -jnp.inf * (1 + z @ z), {"dim": 2}, "not finite around any of the 4 points in (-2, 2)"),
+        (lambda z: -jnp.inf * (1 + z @ z), {"dim": 2}, "not finite around any"),
         (
             beside,
             {"y": np.array([-1.0, 0.1, -0.2])},
@@ -177,6 +205,8 @@ def keeping(z):
         (lambda z: z[z > 0].sum(), {"dim": 2}, "indexed by a mask that JAX traces"),
         (keeping, {"dim": 2}, "keeps a value of its own call in a global, an attribute or an outer list"),
         (lambda z: -z @ z + np.random.normal(), {"dim": 2}, "another function at every call"),
+        (lambda z: -0.5 * (z[0] + z[1] - 1) ** 2, {"dim": 2}, "improper: it has no end along z"),
+        (lambda z: z[1] - 0.5 * z[0] ** 2, {"dim": 2}, "improper: it has no end along z[1]"),
     ],
 )
 def test_a_target_that_cannot_be_fitted_is_refused(target, options, message):
@@ -200,6 +230,7 @@ def test_missing_values_that_the_model_masks_are_no_reason_to_refuse():
     [
         ({"dim": 3, "solver": "civ"}, "did you mean 'civi'"),
         ({"dim": 3, "steps": 0}, "steps must be at least 1"),
+        ({"dim": 3, "runs": 0}, "runs must be at least 1"),
         ({"dim": 3, "seconds": 0}, "seconds must be positive"),
         ({"dim": 3, "example": [0.0]}, "not both"),
     ],

@@ -7,19 +7,25 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import jax
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
+from civi.diagnose.spread import r_hat
 from civi.errors import require, unknown
 from civi.family import Architecture
 from civi.pilot.gaussian import Gaussian, Guess
+from civi.pilot.proper import check_proper
 from civi.posterior import Guesses, Posterior
-from civi.solver import SOLVERS, Model, RunState, train
+from civi.several import train_runs
+from civi.solver import SOLVERS
+from civi.target import Target
 from civi.target.user import batch_size, user_target
+from civi.update import FirstOrder, Samples
 
-STEPS = 3000
+STEPS, RUNS = 10_000, 2
 EXPLICIT = ("mfvb", "nuts")
+UPDATE = FirstOrder(learning_rate=3e-3, decay="hold", clip=10.0)
+SPREAD_DRAWS, RESERVE = 2000, 0.95
 
 
 def fit(
@@ -29,65 +35,71 @@ def fit(
     dim: int | None = None,
     example: Any = None,
     solver: str = "civi",
-    steps: int = STEPS,
+    steps: int | None = None,
     seconds: float | int = 60,
+    runs: int = RUNS,
     progress: bool = True,
     **kwargs: Any,
 ) -> Posterior:
     """Fit a semi-implicit posterior.
 
     `target` is a NumPyro model, with its arguments after it, or a log density of one vector (give `dim`) or of a pytree
-    (give an `example` of it). The pilot finds location and scale and the family learns what is left, in `steps` steps
-    or until `seconds` have passed.
+    (give an `example` of it). The pilot finds location and scale and the family learns what is left, in `runs`
+    independent runs of which the best is kept. They end when nothing more is gained, after `steps` steps (10,000) or
+    in time for all to be over within `seconds`.
     """
     begun = time.perf_counter()
-    require(steps >= 1, f"steps must be at least 1, not {steps}")
+    require(steps is None or steps >= 1, f"steps must be at least 1, not {steps}")
     require(seconds > 0, f"seconds must be positive, not {seconds}")
+    require(runs >= 1, f"runs must be at least 1, not {runs}")
     if solver not in SOLVERS or solver in EXPLICIT:
         raise unknown("solver for civi.fit", solver, [name for name in SOLVERS if name not in EXPLICIT])
     log_p, constrain = user_target(target, args, kwargs, dim, example)
     batch = batch_size(log_p)
     pilot = Gaussian(batch=batch)
     guesses = pilot.guesses(log_p)
+    check_proper(replace(pilot, steps=0).settle(log_p, guesses), getattr(log_p, "unravel", constrain))
     seen = pilot.settle(log_p, guesses)
     settings = SOLVERS[solver](Architecture.in_frame(noise_dim=max(3, min(log_p.dim, 10))))
-    method = replace(settings.solver, steps=steps, samples=replace(settings.solver.samples, batch=batch))
-    family_key, train_key, guess_key = jax.random.split(key, 3)
-    model = Model.make(settings.family, seen, family_key)
-    with _bar(progress, steps) as bar:
-
-        def watch(state: RunState, history: dict[str, np.ndarray]) -> bool:
-            bar.update(int(state.done), float(history["neg_elbo"][-20:].mean()))
-            return time.perf_counter() - begun > seconds
-
-        trained = train(method, model, train_key, watch=watch)
-    out_of_time = int(trained.state.done) < steps and trained.status == "finished"
-    converged = not out_of_time and trained.status == "finished" and _settled(trained.history["neg_elbo"])
-    message = f"stopped after {seconds:g} seconds at step {int(trained.state.done)}" if out_of_time else trained.message
+    method = _for_fit(settings.solver, log_p.dim, steps or STEPS, batch)
+    with _bar(progress, method.steps) as bar:
+        deadline = begun + RESERVE * seconds
+        trained = train_runs(method, settings.family, seen, key, runs, deadline, bar.update)
+    family, history = trained.best()
+    draws = trained.sample(SPREAD_DRAWS)
     return Posterior(
-        trained.model.family,
+        family,
         seen,
         constrain,
-        _draws_of(guesses, guess_key),
-        trained.history,
-        converged,
-        message,
+        _draws_of(guesses),
+        history,
+        trained.converged,
+        trained.message,
         time.perf_counter() - begun,
+        r_hat(draws),
     )
 
 
-def _settled(neg_elbo: np.ndarray) -> bool:
-    """Whether the last tenth is no better than the tenth before the one before it, beyond noise."""
-    tenth = max(1, len(neg_elbo) // 10)
-    earlier, last = neg_elbo[-3 * tenth : -2 * tenth], neg_elbo[-tenth:]
-    noise = np.sqrt((earlier.var() + last.var()) / tenth)
-    return bool(earlier.mean() - last.mean() < max(0.05, 3 * noise))
+def _for_fit(solver: Any, dim: int, steps: int, batch: int) -> Any:
+    """The solver with as many steps; what it leaves at the defaults is chosen for a target in a frame.
+
+    From 50 dimensions on, fewer inner samples, so that a step costs no more.
+    """
+    inner = max(25, min(100, 5000 // dim))
+    samples = Samples(inner=inner) if solver.samples == Samples() else solver.samples
+    update = UPDATE if solver.update == FirstOrder() else solver.update
+    return replace(solver, steps=steps, samples=replace(samples, batch=batch), update=update)
 
 
-def _draws_of(guesses: list[Guess], key: PRNGKeyArray, count: int = 50) -> Guesses:
+def guesses_of(target: Target) -> Guesses:
+    """What the pilot finds from each of its starts."""
+    return _draws_of(Gaussian().guesses(target))
+
+
+def _draws_of(guesses: list[Guess], count: int = 50) -> Guesses:
     """Where else the posterior may be."""
     finite = [guess for guess in guesses if np.isfinite(guess.elbo)]
-    noise = np.asarray(jax.random.normal(key, (len(finite), count, len(finite[0].location))))
+    noise = np.random.default_rng(0).normal(size=(len(finite), count, len(finite[0].location)))
     draws = [guess.location + noise[i] @ guess.factor.T for i, guess in enumerate(finite)]
     return Guesses(np.stack(draws).astype(np.float32), np.array([guess.elbo for guess in finite], np.float64))
 

@@ -17,6 +17,7 @@ from numpyro import handlers
 from numpyro.infer import Predictive, log_likelihood
 from numpyro.primitives import Messenger
 
+from civi.diagnose.divergence import Weighed
 from civi.diagnose.importance import smooth
 from civi.imports import import_arviz
 from civi.target.numpyro_model import NumPyroTarget, Traced
@@ -26,18 +27,16 @@ if TYPE_CHECKING:
     from civi.posterior import Posterior
 
 Groups = dict[str, dict[str, Any]]
-Weighed = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def inference_data(posterior: Posterior, weighed: Weighed, key: PRNGKeyArray) -> Any:
-    """All groups, from draws of q with log p and log q (from above) there, as one chain."""
-    z, log_p, upper = weighed
-    draws = jax.vmap(posterior.constrain)(jnp.asarray(z))
+    """All groups, from draws of q with log p and both bounds on log q there, as one chain."""
+    draws = jax.vmap(posterior.constrain)(jnp.asarray(weighed.z))
     stats = {
-        "lp": log_p,
-        "log_q_lower": posterior.log_prob(z).lower,
-        "log_q_upper": upper,
-        "log_weight": smooth(log_p - upper).log_weights,
+        "lp": weighed.log_p,
+        "log_q_lower": weighed.log_q_plain,
+        "log_q_upper": weighed.log_q,
+        "log_weight": smooth(weighed.log_p - weighed.log_q).log_weights,
     }
     groups: Groups = {"posterior": draws if isinstance(draws, dict) else {"z": draws}, "sample_stats": stats}
     target = posterior.seen.target

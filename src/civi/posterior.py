@@ -15,6 +15,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from rich.table import Table
 
 from civi.diagnose import neg_elbo_bounds
+from civi.diagnose.divergence import Weighed, weigh
 from civi.diagnose.importance import resample as resampled
 from civi.diagnose.importance import smooth
 from civi.diagnose.trust import Finding, Seen, findings, verdict
@@ -73,7 +74,7 @@ class Posterior:
     """A fitted semi-implicit posterior.
 
     `family` is q in the pilot's frame and `seen` the target in that frame; `constrain` maps one unconstrained vector to
-    the user's own names, shapes and space.
+    the user's own names, shapes and space. `r_hat` is the largest over all parameters between independent runs.
     """
 
     family: SemiImplicit
@@ -84,6 +85,7 @@ class Posterior:
     converged: bool
     message: str
     seconds: float
+    r_hat: float = float("nan")
 
     @property
     def dim(self) -> int:
@@ -103,9 +105,9 @@ class Posterior:
         if not resample:
             return np.asarray(self.seen.frame.outward(self.family.sample(key, count)))
         draw_key, pick_key = jax.random.split(key)
-        z, log_p, log_q = self._weighed(draw_key, 5 * count)
+        drawn = self._weighed(draw_key, 5 * count)
         rng = np.random.default_rng(np.asarray(jax.random.key_data(pick_key)).tolist())
-        return resampled(z, smooth(log_p - log_q), count, rng)
+        return resampled(drawn.z, smooth(drawn.log_p - drawn.log_q), count, rng)
 
     def log_prob(self, z: Float[Array | np.ndarray, "N D"], *, inner: int = INNER) -> LogProb:
         """log q at unconstrained points: the plain mean, and the mean with an eps that could have made z.
@@ -124,11 +126,18 @@ class Posterior:
 
     def diagnose(self, key: PRNGKeyArray) -> Diagnosis:
         """Every check with its value, a verdict and a plain sentence."""
-        z, log_p, log_q = self._weighed(key, 4000)
-        fewer = self._weighed(key, 1000, inner=INNER // 20)[2]
-        plain = self.log_prob(z[:1000]).lower
-        at_guesses = self._log_ratios_at(self.guesses.draws)
-        seen = Seen(log_p - log_q, log_q[:1000], fewer, plain, at_guesses, self.guesses.elbo, self.converged)
+        drawn, fewer = self._weighed(key, 4000), self._weighed(key, 4000, inner=INNER // 20)
+        seen = Seen(
+            draws=drawn.z.astype(np.float64),
+            log_ratios=drawn.log_p - drawn.log_q,
+            log_q=drawn.log_q,
+            log_q_fewer=fewer.log_q,
+            log_q_plain=drawn.log_q_plain,
+            at_guesses=self._log_ratios_at(self.guesses.draws),
+            elbo_of_guesses=self.guesses.elbo,
+            r_hat=self.r_hat,
+            converged=self.converged,
+        )
         return Diagnosis(findings(seen))
 
     def to_inference_data(self, key: PRNGKeyArray, count: int = 4000) -> Any:
@@ -143,27 +152,17 @@ class Posterior:
 
         save(self, Path(path), overwrite=overwrite)
 
-    def _weighed(self, key: PRNGKeyArray, count: int, inner: int = INNER) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Unconstrained draws with log p(x, z) and log q(z) (own term included)."""
-        w, log_p, log_q = _weighed(self.family, self.seen, key, count, inner)
+    def _weighed(self, key: PRNGKeyArray, count: int, inner: int = INNER) -> Weighed:
+        """Unconstrained draws with log p(x, z) and both bounds on log q(z), in float64."""
+        drawn = weigh(self.family, self.seen, key, count, inner)
         log_volume = float(self.seen.frame.log_volume)
-        z = np.asarray(self.seen.frame.outward(w))
-        return z, np.asarray(log_p) - log_volume, np.asarray(log_q) - log_volume
+        logs = (np.asarray(values, np.float64) - log_volume for values in drawn[1:])
+        return Weighed(np.asarray(self.seen.frame.outward(drawn.z)), *logs)
 
     def _log_ratios_at(self, draws: np.ndarray) -> np.ndarray:
         z = draws.reshape(-1, self.dim)
         log_p = np.asarray(jax.vmap(self.seen.target.log_prob)(jnp.asarray(z, float)))
         return (log_p - self.log_prob(z).upper).reshape(draws.shape[:2])
-
-
-@eqx.filter_jit
-def _weighed(
-    family: SemiImplicit, seen: Framed, key: PRNGKeyArray, count: int, inner: int
-) -> tuple[Array, Array, Array]:
-    outer_key, inner_key = jax.random.split(key)
-    w_J, own_J = family.push(family.draw_outer(outer_key, count))
-    log_q_J = mix_own(log_density(family, w_J, inner_key, inner), own_J, jnp.asarray(1 / (inner + 1)))
-    return w_J, jax.lax.map(seen.log_prob, w_J, batch_size=500), log_q_J
 
 
 @eqx.filter_jit

@@ -41,9 +41,9 @@ def covariance(conditional) -> np.ndarray:
 
 
 def in_frame(conditional, mixed) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and covariance of m + L diag(s) u with L unit lower triangular."""
+    """Mean and covariance of m + L diag(s) u with L unit lower triangular and bounded changes of log s."""
     frame = np.tril(np.asarray(conditional.lower, np.float64), -1) + np.eye(DIM)
-    scale = np.exp(np.asarray(conditional.scaled.log_scale, np.float64) + mixed[DIM:])
+    scale = np.exp(np.asarray(conditional.scaled.log_scale, np.float64) + 5 * np.tanh(mixed[DIM:] / 5))
     return mixed[:DIM], frame @ np.diag(scale**2) @ frame.T
 
 
@@ -161,3 +161,12 @@ def test_scale_is_the_first_standard_deviation_of_z(name):
     squares = np.asarray(z, np.float64) ** 2
     assert agrees(squares, 0.4**2)
     assert not agrees(squares, 0.44**2)
+
+
+def test_scales_in_a_frame_are_bounded_and_small_changes_are_as_they_are():
+    conditional = CONDITIONALS["scaled-cholesky"].init(DIM, 1.0)
+    asked = jnp.asarray([0.01, 100.0, -1e6])
+    log_scale = conditional.location_and_log_scale(jnp.concatenate([jnp.zeros(DIM), asked]))[1]
+    np.testing.assert_allclose(log_scale, [0.01, 5.0, -5.0], rtol=1e-4)
+    free = CONDITIONALS["scaled"].init(DIM, 1.0).location_and_log_scale(jnp.concatenate([jnp.zeros(DIM), asked]))[1]
+    np.testing.assert_allclose(free, asked, rtol=1e-4)

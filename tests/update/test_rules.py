@@ -91,6 +91,7 @@ def test_the_learning_rate_follows_its_schedule(params):
     before = np.arange(8)
     expected = {
         "cosine": 0.5 * (1 + np.cos(np.pi * before / 8)) / 2,
+        "hold": 0.5 * (1 + np.cos(np.pi * np.maximum(before - 4, 0) / 4)) / 2,
         "power": 0.5 * (before + 1.0) ** -0.75,
         "constant": np.full(8, 0.5),
     }
@@ -123,7 +124,7 @@ def test_clipping_limits_the_norm_of_the_whole_gradient(params, clip, expected):
         (CiviAdam, {"clip": -1.0}, r"update.clip must not be negative"),
         (FirstOrder, {"rule": "newton"}, r"update.rule must be one of adam, rmsprop, sgd, not 'newton'"),
         (FirstOrder, {"learning_rate": 0.0}, r"update.learning_rate must be positive"),
-        (FirstOrder, {"decay": "linear"}, r"update.decay must be one of cosine, power, constant, not 'linear'"),
+        (FirstOrder, {"decay": "linear"}, r"update.decay must be one of cosine, hold, power, constant, not 'linear'"),
         (FirstOrder, {"clip": -1.0}, r"update.clip must not be negative"),
     ],
 )

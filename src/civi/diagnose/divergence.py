@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -28,6 +28,18 @@ class Bounds(NamedTuple):
     lower_se: float
 
 
+class Weighed(NamedTuple):
+    """Draws z, log p(x, z), and log q(z) with the own term (from above, in expectation) and by the plain mean.
+
+    JAX or NumPy arrays.
+    """
+
+    z: Any
+    log_p: Any
+    log_q: Any
+    log_q_plain: Any
+
+
 def neg_elbo_bounds(
     family: SemiImplicit, target: Target, key: PRNGKeyArray, outer: int = OUTER, inner: int = INNER
 ) -> Bounds:
@@ -39,17 +51,22 @@ def neg_elbo_bounds(
     return Bounds(*_mean_and_se(upper), *_mean_and_se(lower))
 
 
-@eqx.filter_jit
 def log_ratio_bounds(
     family: SemiImplicit, target: Target, key: PRNGKeyArray, outer: int, inner: int
 ) -> tuple[Array, Array]:
     """log q(z_j) - log p(x, z_j) for `outer` draws of z: with the own term, and by the plain mean."""
+    drawn = weigh(family, target, key, outer, inner)
+    return drawn.log_q - drawn.log_p, drawn.log_q_plain - drawn.log_p
+
+
+@eqx.filter_jit
+def weigh(family: SemiImplicit, target: Target, key: PRNGKeyArray, outer: int, inner: int) -> Weighed:
+    """`outer` draws of q with log p(x, z) and both bounds on log q(z), from the same `inner` samples."""
     outer_key, inner_key = jax.random.split(key)
     z_J, own_J = family.push(family.draw_outer(outer_key, outer))
-    log_p_J = jax.vmap(target.log_prob)(z_J)
+    log_p_J = jax.lax.map(target.log_prob, z_J, batch_size=min(CHUNK, outer))
     plain_J = log_density(family, z_J, inner_key, inner)
-    safe_J = mix_own(plain_J, own_J, jnp.asarray(1 / (inner + 1)))
-    return safe_J - log_p_J, plain_J - log_p_J
+    return Weighed(z_J, log_p_J, mix_own(plain_J, own_J, jnp.asarray(1 / (inner + 1))), plain_J)
 
 
 @eqx.filter_jit

@@ -9,6 +9,8 @@ import numpy as np
 
 from civi.imports import import_arviz
 
+SAME = 1e-3
+
 
 class Smoothed(NamedTuple):
     """Normalised log weights, the shape k of their tail, and the effective number of draws they are worth."""
@@ -19,7 +21,13 @@ class Smoothed(NamedTuple):
 
 
 def smooth(log_ratios: np.ndarray) -> Smoothed:
-    """Pareto-smoothed weights of log p - log q (Vehtari et al. 2024); k_hat below 0.7 means they can be trusted."""
+    """Pareto-smoothed weights of log p - log q (Vehtari et al. 2024); k_hat below 0.7 means they can be trusted.
+
+    Weights that are all the same have no tail, and k_hat 0.
+    """
+    if np.ptp(log_ratios) < SAME:
+        count = len(log_ratios)
+        return Smoothed(np.full(count, -np.log(count)), 0.0, float(count))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         log_weights, k_hat = import_arviz().psislw(np.asarray(log_ratios, np.float64))

@@ -24,23 +24,26 @@ class Finding(NamedTuple):
 class Seen(NamedTuple):
     """What the checks look at.
 
-    log p - log q at draws of q; log q of the first of these draws from many inner samples, from a twentieth of them,
-    and without the own term; log p - log q at draws of each of the pilot's Gaussians, and the ELBO of each; whether
-    training had converged.
+    Draws of q; log p - log q at these draws; log q of these draws from many inner samples, from a twentieth of them,
+    and without the own term; log p - log q at draws of each of the pilot's Gaussians, and the ELBO of each; R-hat
+    between independent runs (not a number if there was one run); whether training had converged.
     """
 
+    draws: np.ndarray
     log_ratios: np.ndarray
     log_q: np.ndarray
     log_q_fewer: np.ndarray
     log_q_plain: np.ndarray
     at_guesses: np.ndarray
     elbo_of_guesses: np.ndarray
+    r_hat: float
     converged: bool
 
 
 def findings(seen: Seen) -> list[Finding]:
     """All checks."""
-    return [_tail(seen), _efficiency(seen), _bias(seen), _gap(seen), _modes(seen), _convergence(seen)]
+    checks = (_tail, _efficiency, _moments, _bias, _gap, _modes, _spread, _convergence)
+    return [check(seen) for check in checks]
 
 
 def verdict(found: list[Finding]) -> str:
@@ -66,6 +69,20 @@ def _efficiency(seen: Seen) -> Finding:
     doubtful = "Reweighted, the draws are worth less than a third of their number: moments may be off by a tenth."
     bad = "Reweighted, the draws are worth less than a tenth of their number."
     return _judged("lost_efficiency", 1 - share, (0.67, 0.9), (good, doubtful, bad))
+
+
+def _moments(seen: Seen) -> Finding:
+    """The largest shift of a mean in sd, or change of a log sd, when the draws are weighted by p / q."""
+    weights = np.exp(smooth(seen.log_ratios).log_weights)
+    weights = weights / weights.sum()
+    mean = weights @ seen.draws
+    sd = np.sqrt(weights @ (seen.draws - mean) ** 2)
+    with np.errstate(all="ignore"):
+        shifts = (np.abs(seen.draws.mean(0) - mean) / sd, np.abs(np.log(seen.draws.std(0) / sd)))
+    good = "Means and standard deviations stay the same within a tenth when the draws are weighted by importance."
+    doubtful = "Weighted by importance, a mean or standard deviation moves by more than a tenth."
+    bad = "Weighted by importance, a mean or standard deviation is quite another."
+    return _judged("moments", float(np.max(shifts)), (0.1, 0.3), (good, doubtful, bad))
 
 
 def _bias(seen: Seen) -> Finding:
@@ -97,6 +114,15 @@ def _modes(seen: Seen) -> Finding:
     doubtful = "The pilot found a place with a small share of the posterior that the fit does not know."
     bad = "The pilot found a mode that the fit has lost: fit again with another key."
     return _judged("lost_mode", lost, (0.01, 0.1), (good, doubtful, bad))
+
+
+def _spread(seen: Seen) -> Finding:
+    if np.isnan(seen.r_hat):
+        return Finding("spread", seen.r_hat, "good", "Not checked: there was one run only, so give runs=2 or more.")
+    good = "Independent runs agree."
+    doubtful = "Independent runs differ: give it more steps, or compare fits with other keys."
+    bad = "Independent runs found different posteriors: at least one of them is wrong."
+    return _judged("spread", seen.r_hat, (1.02, 1.1), (good, doubtful, bad))
 
 
 def _convergence(seen: Seen) -> Finding:

@@ -13,6 +13,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from civi.family.conditional import Conditional
 
 LOG_2PI = float(np.log(2 * np.pi))
+BOUND = 5.0
 
 
 class DiagonalGaussian(Conditional):
@@ -122,6 +123,9 @@ class ScaledCholeskyGaussian(Conditional):
 
     L learns the correlations that all of q shares, the network what is left. With s constant this is
     CholeskyGaussian, with L = I ScaledGaussian. Pairs are those of ScaledGaussian after L^-1.
+
+    The change of a log scale is B tanh(s / B): in a frame where the target is about standard normal it never needs to
+    be larger than B = 5, and a network that extrapolates to a rare eps cannot make a draw of any size.
     """
 
     lower: Float[Array, "D D"]
@@ -143,20 +147,25 @@ class ScaledCholeskyGaussian(Conditional):
     def _into_frame(self, x: Float[Array, "N D"]) -> Float[Array, "N D"]:
         return x @ _inverse_of_unit_lower(self.lower).T
 
+    def location_and_log_scale(self, mixed: Float[Array, "*N P"]) -> tuple[Array, Array]:
+        """mu(eps) and log_scale + B tanh(s(eps) / B)."""
+        location, change = jnp.split(mixed, 2, axis=-1)
+        return location, self.scaled.log_scale + BOUND * jnp.tanh(change / BOUND)
+
     def draw_base(self, key: PRNGKeyArray, count: int) -> Float[Array, "N D"]:
         return self.scaled.draw_base(key, count)
 
     def transform(self, mixed: Float[Array, " P"], u: Float[Array, " D"]) -> Float[Array, " D"]:
-        location, log_scale = self.scaled.location_and_log_scale(mixed)
+        location, log_scale = self.location_and_log_scale(mixed)
         return location + self.frame @ (jnp.exp(log_scale) * u)
 
     def log_prob(self, mixed: Float[Array, " P"], z: Float[Array, " D"]) -> Float[Array, ""]:
-        location, log_scale = self.scaled.location_and_log_scale(mixed)
+        location, log_scale = self.location_and_log_scale(mixed)
         whitened = self._into_frame((z - location)[None])[0] * jnp.exp(-log_scale)
         return _normal_log_prob(whitened, log_scale.sum())
 
     def log_prob_pairs(self, mixed_K: Float[Array, "K P"], z_J: Float[Array, "J D"]) -> Float[Array, "J K"]:
-        location_K, log_scale_K = self.scaled.location_and_log_scale(mixed_K)
+        location_K, log_scale_K = self.location_and_log_scale(mixed_K)
         centre = jax.lax.stop_gradient(location_K.mean(0))
         return _scaled_log_prob_pairs(
             self._into_frame(location_K - centre), log_scale_K, self._into_frame(z_J - centre)

@@ -13,7 +13,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float
 
 from civi.errors import TargetError, require
 from civi.pilot.laplace import Climb, begin, inverse_factor, newton
@@ -21,6 +21,7 @@ from civi.target import Frame, Framed, Target, check_shape
 
 DRAWS = 64
 LARGEST = 300
+WIDER = 4.0
 
 
 class Guess(NamedTuple):
@@ -33,8 +34,10 @@ class Guess(NamedTuple):
 
 @dataclass(frozen=True)
 class Gaussian:
-    """`starts` Newton paths of `climb` steps from points in (-2, 2), then `steps` of full-rank VI in the best frame.
+    """Newton paths of `climb` steps, the best Gaussian on each, then `steps` of full-rank VI in the frame of the best.
 
+    `starts` paths begin at points in (-2, 2) and as many around the best Gaussian of these, WIDER times as wide: a mode
+    that lies outside of (-2, 2) may be found from there.
     The steps see `batch` rows of data each (0: all).
     """
 
@@ -60,16 +63,23 @@ class Gaussian:
         if not np.isfinite(best.elbo):
             raise TargetError(
                 f"the log density is not finite around any of the {self.starts} points in (-2, 2) from which the pilot "
-                "starts: shift or scale z so that the mass is near 0"
+                "starts: shift or scale z so that the mass is near 0, and give every parameter a proper prior"
             )
         framed = _framed(target, best.location, best.factor)
         return self._refined(framed) if self.steps else framed
 
     def guesses(self, target: Target) -> list[Guess]:
         """The best Gaussian on each path."""
+        near_key, wide_key, noise_key = jax.random.split(jax.random.key(0, impl="rbg"), 3)
         steps = self.climb if target.dim <= LARGEST else 0
-        found = [_best_on_path(target, key, steps) for key in jax.random.split(jax.random.key(0), self.starts)]
-        return [Guess(*(np.asarray(part, np.float64) for part in guess)) for guess in found]
+        noise = jax.random.normal(noise_key, (DRAWS, target.dim))
+        near = jax.random.uniform(near_key, (self.starts, target.dim), minval=-2, maxval=2)
+        found = [_on_cpu(_best_on_path(target, start, noise, steps)) for start in near]
+        best = found[int(np.argmax([guess.elbo for guess in found]))]
+        if not steps or not np.isfinite(best.elbo):
+            return found
+        wide = WIDER * np.asarray(jax.random.normal(wide_key, near.shape)) @ best.factor.T + best.location
+        return found + [_on_cpu(_best_on_path(target, jnp.asarray(start, float), noise, steps)) for start in wide]
 
     def _refined(self, framed: Framed) -> Framed:
         """The full-rank Gaussian of highest ELBO, found in the frame of the guess."""
@@ -81,8 +91,8 @@ class Gaussian:
         update = FirstOrder(learning_rate=self.learning_rate)
         samples = Samples(outer=DRAWS, inner=1, batch=self.batch)
         solver = replace(settings.solver, steps=self.steps, samples=samples, update=update)
-        family = settings.family.init(framed.dim, jax.random.key(0))
-        gaussian: Any = train(solver, Model(family, framed), jax.random.key(1)).model.family
+        family = settings.family.init(framed.dim, jax.random.key(0, impl="rbg"))
+        gaussian: Any = train(solver, Model(family, framed), jax.random.key(1, impl="rbg")).model.family
         factor = np.asarray(framed.frame.factor, np.float64)
         location = np.asarray(framed.frame.location, np.float64) + factor @ np.asarray(gaussian.mixing.output)
         return _framed(framed.target, location, factor @ np.asarray(gaussian.conditional.cholesky))
@@ -92,11 +102,12 @@ def _framed(target: Target, location: np.ndarray, factor: np.ndarray) -> Framed:
     return eqx.filter_jit(Framed.at)(target, Frame(jnp.asarray(location, float), jnp.asarray(factor, float)))
 
 
+def _on_cpu(guess: Guess) -> Guess:
+    return Guess(*(np.asarray(part, np.float64) for part in guess))
+
+
 @eqx.filter_jit
-def _best_on_path(target: Target, key: PRNGKeyArray, steps: int) -> Guess:
-    start_key, noise_key = jax.random.split(key)
-    start = jax.random.uniform(start_key, (target.dim,), minval=-2, maxval=2)
-    noise = jax.random.normal(noise_key, (DRAWS, target.dim))
+def _best_on_path(target: Target, start: Float[Array, " D"], noise: Float[Array, "N D"], steps: int) -> Guess:
     flat = Guess(jnp.asarray(-jnp.inf), start, jnp.eye(target.dim))
 
     def step(state: tuple[Climb, Guess], _: None) -> tuple[tuple[Climb, Guess], None]:

@@ -83,7 +83,7 @@ def start(solver: Solver, model: Model, key: Key[Array, "*runs"]) -> RunState:
     if not isinstance(model.target, Autoencoder):
         check_shape(model.target)
     params, fixed = split(model)
-    program = _start if key.ndim == 0 else eqx.filter_vmap(_start, in_axes=(None, 0, None, 0))
+    program = _start if key.ndim == 0 else _starts
     state, first_draws, log_p = eqx.filter_jit(program)(solver, params, fixed, key)
     check_values(first_draws.reshape(-1, model.target.dim), log_p.reshape(-1))
     return state
@@ -95,6 +95,11 @@ def _start(solver: Solver, params: Model, fixed: Model, key: PRNGKeyArray) -> tu
     first_draws, log_p = model.first_look(check_key, 64)
     state, zero = solver.init(model, init_key), jnp.asarray(0)
     return _strong(RunState(run_key, zero, state, state.params, zero, zero)), first_draws, log_p
+
+
+def _starts(solver: Solver, params: Model, fixed: Model, keys: Key[Array, " runs"]) -> tuple[RunState, Array, Array]:
+    """The start of every run, one after another: random numbers under vmap take long to compile."""
+    return jax.lax.map(lambda run: _start(solver, run[0], fixed, run[1]), (params, keys))
 
 
 def _strong(state: RunState) -> RunState:

@@ -53,7 +53,8 @@ def _density(
     target: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], dim: int | None, example: Any
 ) -> tuple[Target, Callable[[Array], Any]]:
     if dim is not None:
-        return LogDensity(lambda z: target(z, *args, **kwargs), dim), Vector()
+        bound = (lambda z: target(z, *args, **kwargs)) if args or kwargs else target
+        return LogDensity(bound, dim), Vector()
     tree = Tree.like(example)
     if not tree.dim:
         raise TargetError("the example has no numbers: give one value for each parameter")

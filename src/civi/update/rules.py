@@ -69,7 +69,8 @@ class CiviAdam:
 class FirstOrder:
     """adam, rmsprop or sgd of Optax, then the proximal step of l1 |theta|_1 + l2/2 |theta|^2 where these are given.
 
-    decay: constant, cosine (to 0 at the last step) or power (learning_rate t^(-power)).
+    decay: constant, cosine (to 0 at the last step), hold (constant for the first half, then cosine) or power
+    (learning_rate t^(-power)).
     """
 
     rule: str = "adam"
@@ -95,13 +96,16 @@ class FirstOrder:
         """The learning rate after `count` updates."""
         if self.decay == "cosine":
             return optax.cosine_decay_schedule(self.learning_rate, steps)(count)
+        if self.decay == "hold":
+            falling = optax.cosine_decay_schedule(self.learning_rate, steps - steps // 2)
+            return falling(jnp.maximum(count - steps // 2, 0))
         if self.decay == "power":
             return self.learning_rate * (count + 1.0) ** (-self.power)
         return jnp.asarray(self.learning_rate)
 
 
 RULES = {"adam": optax.adam, "rmsprop": optax.rmsprop, "sgd": optax.sgd}
-DECAYS = ("cosine", "power", "constant")
+DECAYS = ("cosine", "hold", "power", "constant")
 UPDATES: dict[str, type] = {"civi-adam": CiviAdam, "optax": FirstOrder}
 
 
