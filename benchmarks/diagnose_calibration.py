@@ -4,7 +4,7 @@
 
 Good fits are those of `civi.fit` with its defaults on four targets with five keys each, if their moments are within 0.1
 sd and 0.9-1.1 of exact draws. Bad ones: too few steps, one mode lost, scale halved, mean shifted by one sd in every
-direction, five each. All keys are counted from --keys; limits were set with --keys 100.
+direction, five each. All keys are counted from --keys; what was tried before was tried with --keys 100.
 """
 
 from __future__ import annotations
