@@ -52,10 +52,12 @@ def train_runs(
     """Runs of at most method.steps steps each, done by `deadline` (time.perf_counter()).
 
     The first half of the steps holds the learning rate. It ends early when no run has gained anything lately, or when
-    half of the time is over; the second half then takes as many steps as the first did.
+    half of the time is over; the second half then takes as many steps as the first did. A method with a schedule of its
+    own keeps it, and only stops at the deadline.
     """
     families, keys = _families(family, target.dim, key, runs)
     model, half = Model(families, target), method.steps // 2
+    holds = getattr(method.update, "decay", None) == "hold"
     clock: list[float] = []
     why = ""
 
@@ -64,7 +66,7 @@ def train_runs(
         done, now = int(state.done.max()), time.perf_counter()
         clock.append(now)
         show(done, _lately(history["neg_elbo"], 20).min())
-        if done >= half:
+        if done >= half or not holds:
             return now > deadline
         looks = done >= FIRST_LOOK and done % LOOK == 0
         stalled = looks and not gained(history["neg_elbo"], GAIN)
