@@ -24,6 +24,7 @@ from civi.family import SemiImplicit
 from civi.target import Framed
 
 INNER, CANDIDATES = 20_000, 2000
+DRAWS, SETS = 4000, 5
 
 
 class LogProb(NamedTuple):
@@ -126,10 +127,12 @@ class Posterior:
 
     def diagnose(self, key: PRNGKeyArray) -> Diagnosis:
         """Every check with its value, a verdict and a plain sentence."""
-        drawn, fewer = self._weighed(key, 4000), self._weighed(key, 4000, inner=INNER // 20)
+        sets = [self._weighed(jax.random.fold_in(key, i), DRAWS) for i in range(SETS)]
+        drawn, fewer = sets[0], self._weighed(jax.random.fold_in(key, 0), DRAWS, inner=INNER // 20)
         seen = Seen(
             draws=drawn.z.astype(np.float64),
             log_ratios=drawn.log_p - drawn.log_q,
+            k_hats=np.array([smooth(one.log_p - one.log_q).k_hat for one in sets]),
             log_q=drawn.log_q,
             log_q_fewer=fewer.log_q,
             log_q_plain=drawn.log_q_plain,

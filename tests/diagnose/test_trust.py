@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from civi.diagnose.importance import smooth
 from civi.diagnose.trust import Seen, findings, verdict
 
 DIM, COUNT = 3, 4000
@@ -18,6 +19,7 @@ def seen(shift=0.0, scale=1.0, **changes):
     exact = Seen(
         draws=z,
         log_ratios=P.logpdf(z) - log_q,
+        k_hats=np.array([smooth(P.logpdf(z) - log_q).k_hat]),
         log_q=log_q,
         log_q_fewer=log_q,
         log_q_plain=log_q,
