@@ -24,9 +24,10 @@ class Finding(NamedTuple):
 class Seen(NamedTuple):
     """What the checks look at.
 
-    Draws of q; log p - log q at these draws; k_hat of these and of further sets of draws; log q of these draws from many inner samples, from a twentieth of them,
-    and without the own term; log p - log q at draws of each of the pilot's Gaussians, and the ELBO of each; R-hat
-    between independent runs (not a number if there was one run); whether training had converged.
+    Draws of q; log p - log q at these draws; k_hat of these and of further sets of draws; log q of these draws from
+    many inner samples, from a twentieth of them, and without the own term; log p - log q at draws of each of the
+    pilot's Gaussians, and the ELBO of each; R-hat between independent runs (not a number if there was one run); whether
+    training had converged.
     """
 
     draws: np.ndarray
