@@ -22,7 +22,7 @@ from civi.solver import SOLVERS, Settings
 from civi.tracker import NoTracker
 from civi.update import FirstOrder, Samples
 
-IMAGES = (ImageArchitecture(noise_layer=2, conditional="scaled"), 18_000, Samples(outer=300, inner=100, batch=300))
+IMAGES = (ImageArchitecture(noise_layer=2, conditional="scaled"), 18_000, Samples(outer=300, inner=20, batch=300))
 TEXT = (TextArchitecture(conditional="scaled"), 2000, Samples(outer=32, inner=100, batch=32))
 AUTOENCODERS: dict[str, tuple[Architecture, int, Samples]] = {
     "mnist": IMAGES,
