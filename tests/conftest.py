@@ -2,6 +2,7 @@
 
 import sys
 
+import jax
 import pytest
 
 from civi import cli
@@ -12,6 +13,14 @@ from linear_gaussian import gaussian_target, linear_family
 @pytest.fixture(scope="session")
 def linear_model() -> Model:
     return Model(linear_family(), gaussian_target())
+
+
+@pytest.fixture(scope="module")
+def without_optimisation():
+    """For modules whose time is almost all compilation."""
+    jax.config.update("jax_disable_most_optimizations", True)
+    yield
+    jax.config.update("jax_disable_most_optimizations", False)
 
 
 @pytest.fixture

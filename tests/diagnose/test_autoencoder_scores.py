@@ -15,12 +15,7 @@ from montecarlo import LIMIT, agrees, z_scores
 DRAWS, KEYS = 4, 3000
 
 
-@pytest.fixture(scope="module", autouse=True)
-def without_optimisation():
-    """Almost all the time of these tests is compilation."""
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
+pytestmark = pytest.mark.usefixtures("without_optimisation")
 
 
 def wide_theta():

@@ -16,12 +16,7 @@ EPS_K, EPS_J, Z_J = RNG.normal(size=(INNER, NOISE)), RNG.normal(size=(5, NOISE))
 CLOSE = {"rtol": 1e-4, "atol": 1e-5}
 
 
-@pytest.fixture(scope="module", autouse=True)
-def without_optimisation():
-    """Almost all the time of these tests is compilation."""
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
+pytestmark = pytest.mark.usefixtures("without_optimisation")
 
 
 def single(values):

@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from matplotlib.colors import to_hex
-from matplotlib.figure import Figure
 from matplotlib.image import imread
 
 from civi.data.regression import RegressionData
@@ -17,17 +16,8 @@ COLUMNS = ("intercept", "age", "dose")
 
 
 @pytest.fixture
-def figures(monkeypatch):
-    """Every figure that is made."""
-    made = []
-
-    class Kept(Figure):
-        def __init__(self, *args, **kwargs):
-            super().__init__(*args, **kwargs)
-            made.append(self)
-
-    monkeypatch.setattr(regression_figure, "Figure", Kept)
-    return made
+def figures(keep_figures):
+    return keep_figures(regression_figure)
 
 
 def draws_of(*names):

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 from matplotlib.image import imread
 from matplotlib.patches import Ellipse
 
@@ -20,17 +19,8 @@ from civi.report.vae_figure import (
 
 
 @pytest.fixture
-def figures(monkeypatch):
-    """Every figure that is made."""
-    made = []
-
-    class Kept(Figure):
-        def __init__(self, *args, **kwargs):
-            super().__init__(*args, **kwargs)
-            made.append(self)
-
-    monkeypatch.setattr(vae_figure, "Figure", Kept)
-    return made
+def figures(keep_figures):
+    return keep_figures(vae_figure)
 
 
 def some(*shape):

@@ -41,12 +41,7 @@ KEY = jax.random.key(0)
 PLAIN = Civi(samples=Samples(OUTER, INNER, batch=OUTER), tracker=NoTracker(), update=SGD)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def without_optimisation():
-    """Almost all the time of these tests is compilation."""
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
+pytestmark = pytest.mark.usefixtures("without_optimisation")
 
 
 @pytest.fixture(scope="module")

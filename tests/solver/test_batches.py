@@ -26,12 +26,7 @@ SLOW = FirstOrder("sgd", learning_rate=1e-5, decay="constant")
 KEY = jax.random.key(0)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def without_optimisation():
-    """Almost all the time of these tests is compilation."""
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
+pytestmark = pytest.mark.usefixtures("without_optimisation")
 
 
 class Unweighted(LogisticRegression):

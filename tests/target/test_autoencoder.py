@@ -15,12 +15,7 @@ Z = np.random.default_rng(0).normal(size=(ROWS, LATENTS))
 DRAWS = 20_000
 
 
-@pytest.fixture(scope="module", autouse=True)
-def without_optimisation():
-    """Almost all the time of these tests is compilation."""
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
+pytestmark = pytest.mark.usefixtures("without_optimisation")
 
 
 def reference(model, x, z):

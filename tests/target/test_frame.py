@@ -20,12 +20,7 @@ W = np.random.default_rng(0).normal(size=(9, 2)) * 2
 ROWS, BATCH = 40, 6
 
 
-@pytest.fixture(scope="module", autouse=True)
-def without_optimisation():
-    """Almost all the time of these tests is compilation."""
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
+pytestmark = pytest.mark.usefixtures("without_optimisation")
 
 
 def framed(target):

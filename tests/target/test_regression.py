@@ -13,12 +13,7 @@ from montecarlo import agrees
 ROWS, DIM, BATCH = 37, 3, 5
 
 
-@pytest.fixture(scope="module", autouse=True)
-def without_optimisation():
-    """Almost all the time of these tests is compilation."""
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
+pytestmark = pytest.mark.usefixtures("without_optimisation")
 
 
 def table(seed=0):

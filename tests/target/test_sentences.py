@@ -22,12 +22,7 @@ PLACES = 19
 KEYS = 4000
 
 
-@pytest.fixture(scope="module", autouse=True)
-def without_optimisation():
-    """Almost all the time of these tests is compilation."""
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
+pytestmark = pytest.mark.usefixtures("without_optimisation")
 
 
 def some_words() -> np.ndarray:

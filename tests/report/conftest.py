@@ -1,0 +1,22 @@
+"""Figures as they are made, before they become files."""
+
+import pytest
+from matplotlib.figure import Figure
+
+
+@pytest.fixture
+def keep_figures(monkeypatch):
+    """`keep_figures(module)` is the list of every figure that the module makes."""
+
+    def keep(module):
+        made = []
+
+        class Kept(Figure):
+            def __init__(self, *args, **kwargs):
+                super().__init__(*args, **kwargs)
+                made.append(self)
+
+        monkeypatch.setattr(module, "Figure", Kept)
+        return made
+
+    return keep
