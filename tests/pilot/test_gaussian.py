@@ -8,12 +8,7 @@ import pytest
 from civi.pilot import Gaussian, gaussian
 from civi.target import LogDensity
 
-
-@pytest.fixture(scope="module", autouse=True)
-def quick_compilation():
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
+pytestmark = pytest.mark.usefixtures("without_optimisation")
 
 
 def three_modes(z):

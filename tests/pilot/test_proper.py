@@ -8,12 +8,7 @@ from civi.errors import TargetError
 from civi.pilot.proper import check_proper
 from civi.target import Frame, Framed, LogDensity
 
-
-@pytest.fixture(scope="module", autouse=True)
-def quick_compilation():
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
+pytestmark = pytest.mark.usefixtures("without_optimisation")
 
 
 def checked(log_density):
