@@ -34,8 +34,15 @@ image_tasks = importlib.import_module("civi.tasks.images")
 diagnosed = importlib.import_module("civi.diagnose.autoencoder")
 sentence_tasks = importlib.import_module("civi.tasks.sentences")
 STEPS = 7
-TINY = ("samples.outer=4", "samples.batch=4", "samples.inner=3", "family.hidden=5", "family.latent_dim=2")
-OF_IMAGES = (*TINY, "family.decoder_hidden=5", "family.noise_dim=2", "tracker.steps=2", "pool.switch_every=3")
+TINY = ("samples.outer=4", "samples.batch=4", "samples.inner=3", "family.hidden=5,5", "family.latent_dim=2")
+OF_IMAGES = (
+    *TINY,
+    "family.decoder_hidden=5",
+    "family.noise_dim=2",
+    "tracker=bank",
+    "tracker.steps=2",
+    "pool.switch_every=3",
+)
 OF_TEXT = (*TINY, "family.embedding=4", "family.recurrent=3", "tracker=none", "family.word_dropout=0.2")
 WORDS = ("<pad>", "</s>", "the", "cat", "sat", "mat", "<unk>")
 
@@ -209,7 +216,7 @@ def test_nuts_is_refused(task, failing, tmp_path):
         ("samples.batch=0", r"one outer sample for every datum.*samples.outer \(4\) and samples.batch \(0\) must be"),
         ("samples.outer=3", r"one outer sample for every datum.*samples.outer \(3\) and samples.batch \(4\) must be"),
         ("samples.batch=13", r"samples.batch \(13\) is larger than the data \(12 rows\)"),
-        ("family.noise_layer=2", r"family.noise_layer must be 1 to 1, not 2"),
+        ("family.noise_layer=3", r"family.noise_layer must be 1 to 2, not 3"),
         ("pool.renew=0.5", r"samples.batch keeps a batch of data .* set pool.renew to 1"),
         ("pilot=laplace", r"an autoencoder has one for every datum: set pilot=none"),
     ],
