@@ -76,7 +76,7 @@ def test_an_idx_file_is_read_with_its_shape_compressed_or_not(tmp_path, pack):
 
 
 WHOLE = idx(grey(2))
-PACKED = gzip.compress(WHOLE)
+PACKED = gzip.compress(WHOLE, mtime=0)
 
 
 @pytest.mark.parametrize(
@@ -85,12 +85,12 @@ PACKED = gzip.compress(WHOLE)
         (b"", "FILE is empty: the magic number of an idx file of bytes is 00000801 to 00000804"),
         (b"\x00\x00\x08", "FILE begins with 000008: the magic number"),
         (idx(grey(1), b"\x00\x00\x0d"), "FILE begins with 00000d03: the magic number"),
-        (gzip.compress(b"PK\x03\x04 not images"), "FILE begins with 504b0304: the magic number"),
+        (gzip.compress(b"PK\x03\x04 not images", mtime=0), "FILE begins with 504b0304: the magic number"),
         (b"\x00\x00\x08\xff" + bytes(2000), "FILE begins with 000008ff: the magic number"),
         (WHOLE[:9], "FILE is too short: it ends within its 3 dimensions"),
         (WHOLE[:-1], "FILE is too short: shape (2, 28, 28) needs 1568 bytes of data, the file has 1567"),
         (WHOLE + b"\x00", "FILE is too long: shape (2, 28, 28) needs 1568 bytes of data, the file has 1569"),
-        (gzip.compress(WHOLE[:-1]), "FILE is too short: shape (2, 28, 28)"),
+        (gzip.compress(WHOLE[:-1], mtime=0), "FILE is too short: shape (2, 28, 28)"),
         (idx(grey(0)), "FILE has no values, its shape is (0, 28, 28)"),
         (PACKED[:-20], "FILE is a damaged gzip file ("),
         (PACKED[:5], "FILE is a damaged gzip file ("),
@@ -112,7 +112,10 @@ def test_a_path_without_a_file_is_an_error(tmp_path):
 
 def test_grey_mnist_keeps_its_values_one_image_a_row(put):
     train, test = grey(5), grey(3, seed=1)
-    put("mnist", {IMAGES["train"]: gzip.compress(idx(train)), IMAGES["test"]: gzip.compress(idx(test))})
+    put(
+        "mnist",
+        {IMAGES["train"]: gzip.compress(idx(train), mtime=0), IMAGES["test"]: gzip.compress(idx(test), mtime=0)},
+    )
     data = grey_mnist()
     assert data.grey
     assert np.array_equal(data.train, train.reshape(5, 784))
@@ -122,7 +125,10 @@ def test_grey_mnist_keeps_its_values_one_image_a_row(put):
 def test_fashion_is_cut_at_one_half(put):
     train, test = grey(2), grey(2, seed=1)
     train[0, 0, :4], test[1, 27, -4:] = (0, 127, 128, 255), (128, 127, 255, 0)
-    put("fashion-mnist", {IMAGES["train"]: gzip.compress(idx(train)), IMAGES["test"]: gzip.compress(idx(test))})
+    put(
+        "fashion-mnist",
+        {IMAGES["train"]: gzip.compress(idx(train), mtime=0), IMAGES["test"]: gzip.compress(idx(test), mtime=0)},
+    )
     data = fashion_mnist()
     assert not data.grey
     assert data.train.dtype == data.test.dtype == np.uint8
@@ -168,10 +174,10 @@ def test_a_static_file_that_cannot_be_used_is_one_line(put, npz):
 
 
 def test_a_missing_file_another_file_and_other_sizes_are_named(put, tmp_path):
-    put("mnist", {IMAGES["train"]: gzip.compress(idx(grey(1)))})
+    put("mnist", {IMAGES["train"]: gzip.compress(idx(grey(1)), mtime=0)})
     assert "t10k-images-idx3-ubyte.gz is not here: fetch it with `civi data fetch mnist`" in refused(grey_mnist)
-    put("mnist", {IMAGES["test"]: gzip.compress(idx(grey(1)[:, :27]))})
-    put("mnist", {IMAGES["train"]: gzip.compress(idx(grey(1)))})
+    put("mnist", {IMAGES["test"]: gzip.compress(idx(grey(1)[:, :27]), mtime=0)})
+    put("mnist", {IMAGES["train"]: gzip.compress(idx(grey(1)), mtime=0)})
     (tmp_path / "data" / "mnist" / IMAGES["train"]).write_bytes(PACKED)
     assert f"{IMAGES['train']} is damaged or another file: its sha256 is " in refused(grey_mnist)
     put("mnist", {IMAGES["train"]: PACKED})
