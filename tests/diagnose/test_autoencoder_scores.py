@@ -9,7 +9,8 @@ from scipy.special import logsumexp
 
 import civi.diagnose.autoencoder as diagnosed
 from autoencoding import PRECISION, SD, A, B, X, exact_theta, linear_autoencoder, linear_neg_elbo, log_evidence
-from civi.diagnose.autoencoder import mean_and_se, scores, scores_of
+from civi.diagnose.autoencoder import scores, scores_of
+from civi.diagnose.divergence import mean_and_se
 from montecarlo import LIMIT, agrees, z_scores
 
 DRAWS, KEYS = 4, 3000

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import logsumexp
-from jaxtyping import Float, PRNGKeyArray
+from jaxtyping import PRNGKeyArray
 
 from civi.target.autoencoder import Batch
 
@@ -85,8 +85,3 @@ def _group(model: Any, x_J: Any, key: PRNGKeyArray, draws: int) -> Scores:
 
 def _repeated(x_J: Any, count: int) -> Any:
     return jax.tree.map(lambda leaf: jnp.repeat(leaf, count, axis=0), x_J)
-
-
-def mean_and_se(values: Float[np.ndarray, " N"]) -> tuple[float, float]:
-    """The mean over data and its standard error."""
-    return float(np.mean(values)), float(np.std(values, ddof=1) / np.sqrt(len(values)))

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from civi.estimate import log_density, mix_own
@@ -48,7 +49,7 @@ def neg_elbo_bounds(
     keys = jax.random.split(key, -(-outer // chunk))
     parts = [log_ratio_bounds(family, target, k, chunk, inner) for k in keys]
     upper, lower = (jnp.concatenate(side)[:outer] for side in zip(*parts, strict=True))
-    return Bounds(*_mean_and_se(upper), *_mean_and_se(lower))
+    return Bounds(*mean_and_se(upper), *mean_and_se(lower))
 
 
 def log_ratio_bounds(
@@ -77,5 +78,6 @@ def log_q(family: SemiImplicit, target: Target, z_J: Float[Array, "J D"], inner:
     return log_q(family, target.target, target.frame.inward(z_J), inner) - target.frame.log_volume
 
 
-def _mean_and_se(values: Array) -> tuple[float, float]:
-    return float(values.mean()), float(values.std(ddof=1) / jnp.sqrt(values.size))
+def mean_and_se(values: Float[Array | np.ndarray, " N"]) -> tuple[float, float]:
+    """The mean and its standard error."""
+    return float(values.mean()), float(values.std(ddof=1) / np.sqrt(values.size))

@@ -49,7 +49,8 @@ class ImageTask(Task):
         import jax.numpy as jnp
         import numpy as np
 
-        from civi.diagnose.autoencoder import mean_and_se, scores
+        from civi.diagnose.autoencoder import scores
+        from civi.diagnose.divergence import mean_and_se
 
         test = self._test_bits()
         few = min(FEW_IMAGES, len(test))

@@ -52,7 +52,8 @@ class SentenceTask(Task):
         import numpy as np
 
         from civi.data.text import unigram_perplexity
-        from civi.diagnose.autoencoder import mean_and_se, scores
+        from civi.diagnose.autoencoder import scores
+        from civi.diagnose.divergence import mean_and_se
 
         count, draws = (len(self.load().test.lengths), ALL_DRAWS) if advance else (FEW_SENTENCES, FEW_DRAWS)
         chosen = self._some(count)
