@@ -7,10 +7,12 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from jax.scipy.special import logsumexp
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from civi.family import Outer, SemiImplicit
 from civi.target import PairedTarget, Target, log_prob_each
+
+PAIRS = 2**18
 
 
 class LogRatios(NamedTuple):
@@ -33,10 +35,54 @@ def log_ratios(
 ) -> LogRatios:
     """The plain mean over the first `kept` inner samples (Oracle_g) and the own term, both divided by p(x, z_j)."""
     z_J, own_J = family.push(outer)
-    mixed_K = family.mix(inner_eps)
     log_p_J = log_prob_each(target, z_J)
-    pairs_JK = family.log_prob_pairs(mixed_K, z_J)
-    return LogRatios(z_J, mixed_K, kept, log_mean_exp(pairs_JK, kept) - log_p_J, own_J - log_p_J, log_p_J)
+    log_mean_J, mixed_K = _log_mean_pairs(family, z_J, inner_eps, kept)
+    return LogRatios(z_J, mixed_K, kept, log_mean_J - log_p_J, own_J - log_p_J, log_p_J)
+
+
+def _log_mean_pairs(
+    family: SemiImplicit, z_J: Float[Array, "J D"], inner_eps: Float[Array, "K E"], kept: Int[Array, ""]
+) -> tuple[Float[Array, " J"], Float[Array, "*J K P"]]:
+    """log mean_k q(z_j | eps_k) over the first `kept` inner samples, and the mixing outputs.
+
+    At most PAIRS pairs are in memory: beyond that, blocks of inner samples, each evaluated again for the gradient.
+    """
+    inner, block = len(inner_eps), max(1, PAIRS // len(z_J))
+    if inner <= block:
+        mixed_K = family.mix(inner_eps)
+        return log_mean_exp(family.log_prob_pairs(mixed_K, z_J), kept), mixed_K
+    blocks = -(-inner // block)
+    padded = jnp.pad(inner_eps, ((0, blocks * block - inner), (0, 0))).reshape(blocks, block, -1)
+
+    @jax.checkpoint
+    def add_block(log_sum_J: Array, part: tuple[Array, Array]) -> tuple[Array, Array]:
+        first, eps = part
+        mixed = family.mix(eps)
+        return jnp.logaddexp(log_sum_J, log_sum_pairs(family, mixed, z_J, first + jnp.arange(block) < kept)), mixed
+
+    start = jnp.full(len(z_J), -jnp.inf)
+    log_sum_J, mixed = jax.lax.scan(add_block, start, (block * jnp.arange(blocks), padded))
+    mixed_K = jnp.moveaxis(mixed, 0, -3).reshape(*mixed.shape[1:-2], -1, mixed.shape[-1])[..., :inner, :]
+    return log_sum_J - jnp.log(kept), mixed_K
+
+
+def log_sum_pairs(
+    family: SemiImplicit, mixed_K: Float[Array, "*J K P"], z_J: Float[Array, "J D"], counted_K: Bool[Array, " K"]
+) -> Float[Array, " J"]:
+    """log sum_k q(z_j | eps_k) over the inner samples that count, with at most PAIRS pairs in memory at a time."""
+    *lead, inner, outputs = mixed_K.shape
+    block = max(1, PAIRS // len(z_J))
+    if inner <= block:
+        return logsumexp(family.log_prob_pairs(mixed_K, z_J), axis=1, where=counted_K)
+    blocks = -(-inner // block)
+    rest = blocks * block - inner
+    mixed = jnp.pad(mixed_K, [(0, 0)] * len(lead) + [(0, rest), (0, 0)]).reshape(*lead, blocks, block, outputs)
+    counted = jnp.pad(counted_K, (0, rest)).reshape(blocks, block)
+
+    def add_block(log_sum_J: Array, part: tuple[Array, Array]) -> tuple[Array, None]:
+        return jnp.logaddexp(log_sum_J, log_sum_pairs(family, part[0], z_J, part[1])), None
+
+    return jax.lax.scan(add_block, jnp.full(len(z_J), -jnp.inf), (jnp.moveaxis(mixed, -3, 0), counted))[0]
 
 
 def log_mean_exp(log_values_JK: Float[Array, "J K"], kept: Int[Array, ""]) -> Float[Array, " J"]:
@@ -65,9 +111,8 @@ def log_density(
 
     def add_block(log_sum_J: Array, index: Array) -> tuple[Array, None]:
         mixed_K = family.mix(family.noise.sample(jax.random.fold_in(key, index), block))
-        pairs_JK = family.log_prob_pairs(mixed_K, z_J)
-        counted = jnp.arange(block) < inner - index * block
-        return jnp.logaddexp(log_sum_J, logsumexp(pairs_JK, axis=1, where=counted)), None
+        counted_K = jnp.arange(block) < inner - index * block
+        return jnp.logaddexp(log_sum_J, log_sum_pairs(family, mixed_K, z_J, counted_K)), None
 
     start = jnp.full(len(z_J), -jnp.inf)
     log_sum_J, _ = jax.lax.scan(add_block, start, jnp.arange(blocks))

@@ -13,11 +13,10 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, Int
 
 from civi.errors import require
-from civi.estimate import LogRatios
+from civi.estimate import LogRatios, log_sum_pairs
 from civi.family import SemiImplicit
 from civi.tracker.base import Auxiliary, Start, Tracked
 
@@ -51,9 +50,8 @@ class Bank:
         whole = not lead or lead[0] == len(index_S)
         require(whole, "tracker=bank keeps outputs for every datum of a batch and cannot be sketched: use tracker=ring")
         past_BK = jnp.moveaxis(state.mixed_BK, 0, -3).reshape(*lead, -1, outputs)
-        pairs = family.log_prob_pairs(past_BK, ratios.z_J)
         counted = (jnp.arange(inner) < state.kept_B[:, None]).reshape(-1)
-        past_S = logsumexp(pairs, axis=1, where=counted) - ratios.log_p_J
+        past_S = log_sum_pairs(family, past_BK, ratios.z_J, counted) - ratios.log_p_J
         now_S = ratios.fresh_J + jnp.log(ratios.kept)
         effective = jnp.asarray(ratios.kept + state.kept_B.sum(), float)
         pushed = BankState(
