@@ -54,7 +54,7 @@ def _run_family(
         seen = plan.settings.pilot.look(target)
     checkpoints = Checkpoints(folder / "checkpoints", every=checkpoint_every)
     model = Model.make(plan.settings.family, seen, family_key)
-    trained = _train(plan, model, train_key, checkpoints, console, resume=resume)
+    trained = train_and_save(plan, model, train_key, checkpoints, console, resume=resume)
     seconds = time.perf_counter() - begun
     files.write_history(folder / "history.csv", trained.history)
 
@@ -100,7 +100,7 @@ def _names(plan: Plan) -> dict[str, Any]:
     return {"task": plan.task.name, "solver": plan.solver, "recipe": plan.recipe, "seed": plan.seed}
 
 
-def _train(
+def train_and_save(
     plan: Plan, model: Model, key: jax.Array, checkpoints: Checkpoints, console: Console, *, resume: bool
 ) -> Trained:
     """Train with a progress bar and checkpoints; an interrupted run leaves a checkpoint of its last block."""

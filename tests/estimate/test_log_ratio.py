@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 from scipy.special import logsumexp
 
-from civi.estimate import log_density, log_mean_exp, log_ratios, log_sum_pairs, mix_own
+from civi.estimate import log_density, log_mean_exp, log_ratios, log_sum_past, mix_own
 from civi.family import Architecture
 from civi.target import LogDensity
 from linear_gaussian import linear_family, log_q
@@ -91,12 +91,16 @@ def test_blocks_of_inner_samples_change_neither_values_nor_gradients(monkeypatch
         np.testing.assert_allclose(in_blocks[0][0], values_and_gradient(family, kept % 23 + 1)[0][0], rtol=2e-5)
 
 
-def test_a_sum_over_pairs_in_blocks_is_that_of_all_at_once(monkeypatch):
+def test_a_sum_over_past_outputs_in_blocks_is_that_of_all_at_once(monkeypatch):
     family = Architecture(hidden=(4,)).init(2, jax.random.key(1))
     mixed_K, counted_K = family.mix(family.noise.sample(jax.random.key(3), 23)), jnp.arange(23) % 3 > 0
-    whole = log_sum_pairs(family, mixed_K, Z_J, counted_K)
+    outer = family.draw_outer(jax.random.key(2), 5)
+    ratios = log_ratios(family, LogDensity(lambda z: -z @ z, 2), outer, jnp.zeros((1, 3)), jnp.asarray(1))
+    whole = log_sum_past(family, mixed_K, counted_K, ratios)
+    pairs_JK = np.asarray(family.log_prob_pairs(mixed_K, ratios.z_J), np.float64)
+    np.testing.assert_allclose(whole, logsumexp(pairs_JK[:, np.asarray(counted_K)], axis=1), rtol=1e-5)
     monkeypatch.setattr("civi.estimate.log_ratio.PAIRS", 20)
-    np.testing.assert_allclose(log_sum_pairs(family, mixed_K, Z_J, counted_K), whole, rtol=1e-5)
+    np.testing.assert_allclose(log_sum_past(family, mixed_K, counted_K, ratios), whole, rtol=1e-5)
 
 
 def test_mix_own_is_the_weighted_mean_and_its_weight_has_no_gradient():

@@ -57,8 +57,9 @@ def _log_mean_pairs(
     @jax.checkpoint
     def add_block(log_sum_J: Array, part: tuple[Array, Array]) -> tuple[Array, Array]:
         first, eps = part
-        mixed = family.mix(eps)
-        return jnp.logaddexp(log_sum_J, log_sum_pairs(family, mixed, z_J, first + jnp.arange(block) < kept)), mixed
+        mixed, counted = family.mix(eps), first + jnp.arange(block) < kept
+        log_sum = logsumexp(family.log_prob_pairs(mixed, z_J), axis=1, where=counted)
+        return jnp.logaddexp(log_sum_J, log_sum), mixed
 
     start = jnp.full(len(z_J), -jnp.inf)
     log_sum_J, mixed = jax.lax.scan(add_block, start, (block * jnp.arange(blocks), padded))
@@ -66,23 +67,29 @@ def _log_mean_pairs(
     return log_sum_J - jnp.log(kept), mixed_K
 
 
-def log_sum_pairs(
-    family: SemiImplicit, mixed_K: Float[Array, "*J K P"], z_J: Float[Array, "J D"], counted_K: Bool[Array, " K"]
+def log_sum_past(
+    family: SemiImplicit,
+    mixed_K: Float[Array, "*J K P"],
+    counted_K: Bool[Array, " K"],
+    ratios: LogRatios,
 ) -> Float[Array, " J"]:
-    """log sum_k q(z_j | eps_k) over the inner samples that count, with at most PAIRS pairs in memory at a time."""
+    """log sum_k q(z_j | eps_k) over past mixing outputs that count, at this look's z_j, without a gradient.
+
+    At most PAIRS pairs are in memory at a time.
+    """
     *lead, inner, outputs = mixed_K.shape
-    block = max(1, PAIRS // len(z_J))
+    block, own_J = max(1, PAIRS // len(ratios.z_J)), ratios.own_J + ratios.log_p_J
     if inner <= block:
-        return logsumexp(family.log_prob_pairs(mixed_K, z_J), axis=1, where=counted_K)
+        return family.log_sum_pairs(mixed_K, ratios.z_J, counted_K, own_J)
     blocks = -(-inner // block)
     rest = blocks * block - inner
     mixed = jnp.pad(mixed_K, [(0, 0)] * len(lead) + [(0, rest), (0, 0)]).reshape(*lead, blocks, block, outputs)
     counted = jnp.pad(counted_K, (0, rest)).reshape(blocks, block)
 
     def add_block(log_sum_J: Array, part: tuple[Array, Array]) -> tuple[Array, None]:
-        return jnp.logaddexp(log_sum_J, log_sum_pairs(family, part[0], z_J, part[1])), None
+        return jnp.logaddexp(log_sum_J, family.log_sum_pairs(part[0], ratios.z_J, part[1], own_J)), None
 
-    return jax.lax.scan(add_block, jnp.full(len(z_J), -jnp.inf), (jnp.moveaxis(mixed, -3, 0), counted))[0]
+    return jax.lax.scan(add_block, jnp.full_like(own_J, -jnp.inf), (jnp.moveaxis(mixed, -3, 0), counted))[0]
 
 
 def log_mean_exp(log_values_JK: Float[Array, "J K"], kept: Int[Array, ""]) -> Float[Array, " J"]:
@@ -111,8 +118,9 @@ def log_density(
 
     def add_block(log_sum_J: Array, index: Array) -> tuple[Array, None]:
         mixed_K = family.mix(family.noise.sample(jax.random.fold_in(key, index), block))
-        counted_K = jnp.arange(block) < inner - index * block
-        return jnp.logaddexp(log_sum_J, log_sum_pairs(family, mixed_K, z_J, counted_K)), None
+        pairs_JK = family.log_prob_pairs(mixed_K, z_J)
+        counted = jnp.arange(block) < inner - index * block
+        return jnp.logaddexp(log_sum_J, logsumexp(pairs_JK, axis=1, where=counted)), None
 
     start = jnp.full(len(z_J), -jnp.inf)
     log_sum_J, _ = jax.lax.scan(add_block, start, jnp.arange(blocks))

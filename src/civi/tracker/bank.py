@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from civi.errors import require
-from civi.estimate import LogRatios, log_sum_pairs
+from civi.estimate import LogRatios, log_sum_past
 from civi.family import SemiImplicit
 from civi.tracker.base import Auxiliary, Start, Tracked
 
@@ -51,7 +51,7 @@ class Bank:
         require(whole, "tracker=bank keeps outputs for every datum of a batch and cannot be sketched: use tracker=ring")
         past_BK = jnp.moveaxis(state.mixed_BK, 0, -3).reshape(*lead, -1, outputs)
         counted = (jnp.arange(inner) < state.kept_B[:, None]).reshape(-1)
-        past_S = log_sum_pairs(family, past_BK, ratios.z_J, counted) - ratios.log_p_J
+        past_S = log_sum_past(family, past_BK, counted, ratios) - ratios.log_p_J
         now_S = ratios.fresh_J + jnp.log(ratios.kept)
         effective = jnp.asarray(ratios.kept + state.kept_B.sum(), float)
         pushed = BankState(
