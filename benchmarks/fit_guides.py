@@ -1,8 +1,9 @@
 """NumPyro's automatic guides on the models of fit_models.py, for as long as one says: what `civi.fit` is compared with.
 
-SVI with Adam and PARTICLES draws a step, in blocks of steps until as many seconds of CPU are used, compilation included:
-other work on the machine does not count. The learning rate falls to 0 by half a cosine over the share of the time that is over. A step that is not finite is left out and its
-random numbers are used up; `stable_update` of NumPyro would try the same ones again for ever.
+SVI with Adam and PARTICLES draws a step, in blocks of steps until as many seconds of CPU are used, compilation
+included; other work on the machine does not count. The learning rate falls to 0 by half a cosine over that time. A step
+that is not finite is left out and its random numbers are used up: `stable_update` of NumPyro would try the same ones
+again for ever.
 """
 
 from __future__ import annotations

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Key
 from rich.table import Table
 
 from civi.bench.timing import Advance, Program, in_turns
 from civi.bench.workloads import Workload, block, target, workload
 from civi.family import Architecture
-from civi.solver import Model
+from civi.solver import Model, train
 from civi.solver.base import split
 from civi.solver.loop import run_blocks, start
 from civi.target import LogDensity, LogisticRegression
 
-STEPS = 20
+STEPS, MANY = 20, 32
 
 
 def measure(quick: bool, advance: Advance) -> dict[str, Any]:
@@ -36,7 +39,18 @@ def measure(quick: bool, advance: Advance) -> dict[str, Any]:
         half = len(sizes) // 2
         slope = np.polyfit(np.log(sizes[half:]), np.log(seconds[half:]), 1)[0]
         rows.append({"grows": name, "sizes": list(sizes), "seconds": seconds, "exponent": float(slope)})
-    return {"rows": rows}
+    advance("whole fits of one and of many seeds")
+    whole = [_whole_fits(seeds, 500 if quick else 3000) for seeds in (1, MANY)]
+    return {"rows": rows, "seeds": MANY, "whole_fit_seconds": whole}
+
+
+def _whole_fits(seeds: int, steps: int) -> float:
+    """Seconds of the clock of as many fits of the banana as one program, compilation included."""
+    begun = time.perf_counter()
+    work, model, keys = _runs(seeds)
+    jax.clear_caches()
+    train(replace(work.solver, steps=steps), model, keys)  # type: ignore[type-var]
+    return time.perf_counter() - begun
 
 
 def _samples(kind: str) -> Callable[[int], Program]:
@@ -61,13 +75,16 @@ def _rows(rows: int) -> Program:
 
 def _seeds(seeds: int) -> Program:
     """As many runs of the banana as one program."""
-    work, keys = workload("banana"), jax.random.split(jax.random.key(0), seeds)
-    family = Architecture()
-    params = eqx.filter_vmap(lambda key: split(Model.make(family, target("banana"), key))[0])(keys)
-    fixed = split(work.model)[1]
-    states = start(work.solver, eqx.combine(params, fixed), keys)
+    work, model, keys = _runs(seeds)
+    states, fixed = start(work.solver, model, keys), split(work.model)[1]
     program = eqx.filter_jit(run_blocks)
     return lambda: program(work.solver, fixed, states, jnp.asarray(STEPS))
+
+
+def _runs(seeds: int) -> tuple[Workload, Model, Key[Array, " seeds"]]:
+    work, keys = workload("banana"), jax.random.split(jax.random.key(0), seeds)
+    params = eqx.filter_vmap(lambda key: split(Model.make(Architecture(), target("banana"), key))[0])(keys)
+    return work, eqx.combine(params, split(work.model)[1]), keys
 
 
 SWEEPS: dict[str, tuple[tuple[int, ...], Callable[[int], Program]]] = {
@@ -81,7 +98,9 @@ SWEEPS: dict[str, tuple[tuple[int, ...], Callable[[int], Program]]] = {
 
 def table(found: dict[str, Any]) -> Table:
     """A line for each quantity that grows."""
-    made = Table(title="milliseconds of a step at growing sizes", title_justify="left")
+    one, many = found["whole_fit_seconds"]
+    note = f"whole fits with compilation: {found['seeds']} seeds {many:.1f} s, one {one:.1f} s, ratio {many / one:.1f}"
+    made = Table(title="milliseconds of a step at growing sizes", caption=note, title_justify="left")
     for name in ("what grows", "sizes", "ms", "last to first", "exponent"):
         made.add_column(name, justify="left" if name == "what grows" else "right")
     for row in found["rows"]:
