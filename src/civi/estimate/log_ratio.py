@@ -10,6 +10,7 @@ from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from civi.family import Outer, SemiImplicit
+from civi.sharding import spread
 from civi.target import PairedTarget, Target, log_prob_each
 
 
@@ -32,8 +33,8 @@ def log_ratios(
     kept: Int[Array, ""],
 ) -> LogRatios:
     """The plain mean over the first `kept` inner samples (Oracle_g) and the own term, both divided by p(x, z_j)."""
-    z_J, own_J = family.push(outer)
-    mixed_K = family.mix(inner_eps)
+    z_J, own_J = family.push(spread(outer, "outer"))
+    mixed_K = family.mix(spread(inner_eps, "inner"))
     log_p_J = log_prob_each(target, z_J)
     pairs_JK = family.log_prob_pairs(mixed_K, z_J)
     return LogRatios(z_J, mixed_K, kept, log_mean_exp(pairs_JK, kept) - log_p_J, own_J - log_p_J, log_p_J)

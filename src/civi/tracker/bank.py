@@ -19,6 +19,7 @@ from jaxtyping import Array, Float, Int
 from civi.errors import require
 from civi.estimate import LogRatios
 from civi.family import SemiImplicit
+from civi.sharding import spread
 from civi.tracker.base import Auxiliary, Start, Tracked
 
 
@@ -51,6 +52,7 @@ class Bank:
         whole = not lead or lead[0] == len(index_S)
         require(whole, "tracker=bank keeps outputs for every datum of a batch and cannot be sketched: use tracker=ring")
         past_BK = jnp.moveaxis(state.mixed_BK, 0, -3).reshape(*lead, -1, outputs)
+        past_BK = past_BK if lead else spread(past_BK, "inner")
         pairs = family.log_prob_pairs(past_BK, ratios.z_J)
         counted = (jnp.arange(inner) < state.kept_B[:, None]).reshape(-1)
         past_S = logsumexp(pairs, axis=1, where=counted) - ratios.log_p_J

@@ -1,0 +1,197 @@
+"""A run on many devices: of this process, or of many processes that JAX's distributed runtime brings together.
+
+Every process runs the same program on the same settings. Process 0 leads: it writes files and prints, and when training
+is over the others leave and it measures alone.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+from jax.sharding import Mesh
+from rich.console import Console
+
+from civi.errors import CiviError, DistributedError, SettingError, require
+from civi.last_words import LastWords
+from civi.sharding import make_mesh
+
+HEARTBEAT, FAREWELL, LONGEST = 30, 60, 400
+GONE = "civi: error: a process of this run is gone, so this one ends too: restart all processes with --resume"
+ALONE_HINT = (
+    "--distributed found no cluster and one device only: start it under SLURM, Open MPI or Kubernetes, give "
+    "--coordinator HOST:PORT --processes N --process I, or leave --distributed out"
+)
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where the processes meet, how many they are and which one this is; all None: as JAX detects it."""
+
+    coordinator: str | None = None
+    processes: int | None = None
+    process: int | None = None
+
+    def __post_init__(self) -> None:
+        given = {"--coordinator": self.coordinator, "--processes": self.processes, "--process": self.process}
+        missing = [name for name, value in given.items() if value is None]
+        if len(missing) == len(given):
+            return
+        require(not missing, f"--coordinator, --processes and --process go together: give {' and '.join(missing)} too")
+        host, _, port = str(self.coordinator).rpartition(":")
+        good = bool(host) and port.isdecimal() and 0 < int(port) < 65536
+        require(good, f"--coordinator must be HOST:PORT with a port from 1 to 65535, not '{self.coordinator}'")
+        count, index = int(self.processes or 0), int(self.process or 0)
+        require(count >= 1, f"--processes must be at least 1, not {count}")
+        require(0 <= index < count, f"--process must be 0 to {count - 1}, as there are {count} processes, not {index}")
+
+    def __str__(self) -> str:
+        return f"at {self.coordinator}" if self.coordinator else "of the cluster that JAX detected"
+
+
+@dataclass(frozen=True)
+class Team:
+    """The processes and devices of a run; with neither flag nor cluster, one process on one device."""
+
+    mesh: Mesh | None = None
+    words: LastWords | None = None
+
+    @property
+    def leads(self) -> bool:
+        """Whether this process writes files and prints."""
+        return self.words is None or jax.process_index() == 0
+
+    @property
+    def is_many(self) -> bool:
+        """Whether there are other processes."""
+        return self.words is not None
+
+    def console(self, console: Console) -> Console:
+        """The leader's console; the others' prints nothing."""
+        return console if self.leads else Console(quiet=True)
+
+    def training(self) -> AbstractContextManager[Any]:
+        """While training, arrays lie on the mesh."""
+        return nullcontext() if self.mesh is None else jax.set_mesh(self.mesh)
+
+    def first(self, action: Callable[[], None]) -> None:
+        """The leader does this before anyone goes on; its error is everyone's."""
+        if not self.is_many:
+            return action()
+        from jax.experimental.multihost_utils import broadcast_one_to_all
+
+        text = b""
+        if self.leads:
+            try:
+                action()
+            except CiviError as error:
+                text = str(error).encode()[:LONGEST]
+        told = broadcast_one_to_all(np.frombuffer(text.ljust(LONGEST, b"\0"), np.uint8))
+        if message := np.asarray(told).tobytes().rstrip(b"\0").decode(errors="ignore"):
+            raise DistributedError(message)
+        return None
+
+    def called_off(self, step: int) -> bool:
+        """Whether a process was told to stop (SIGTERM) and all have reached the same step."""
+        from jax.experimental.multihost_utils import reached_preemption_sync_point
+
+        return self.is_many and reached_preemption_sync_point(step)
+
+    def part(self) -> None:
+        """Training is over: all processes leave the runtime together, and each is on its own from here."""
+        if self.words:
+            jax.distributed.shutdown()
+            self.words.all_is_well()
+
+
+ALONE = Team()
+
+
+@contextmanager
+def joined(address: Address, inner: int, wait: int) -> Iterator[Team]:
+    """A team of all processes and devices. What ends one of many ends it at once and in a line; a bug keeps its trace.
+
+    An end as usual would wait for processes that are gone.
+    """
+    words = LastWords.prepare()
+    try:
+        yield _join(address, inner, wait, words)
+    except BaseException as error:
+        if words.are_said:
+            raise
+        words.say(*_farewell(error))
+
+
+def _join(address: Address, inner: int, wait: int, words: LastWords) -> Team:
+    """Meet the other processes, if there are any, and make a mesh of all devices."""
+    words.will_be(
+        f"civi: error: the processes did not meet {address} within {wait} s: start all of them, with the same "
+        "--coordinator and --processes, and check that the address can be reached from each"
+    )
+    many = _meet(address, wait)
+    if many:
+        words.will_be(GONE)
+    else:
+        words.all_is_well()
+    devices = jax.device_count()
+    if devices == 1:
+        raise DistributedError(ALONE_HINT)
+    fine = inner >= 1 and devices % inner == 0
+    require(fine, f"--inner-devices must divide the number of devices ({devices}), not {inner}")
+    return Team(make_mesh(inner), words if many else None)
+
+
+def _meet(address: Address, wait: int) -> bool:
+    """Start JAX's runtime; False where there is no cluster to be found."""
+    try:
+        jax.distributed.initialize(
+            address.coordinator,
+            address.processes,
+            address.process,
+            initialization_timeout=wait,
+            heartbeat_timeout_seconds=HEARTBEAT,
+            shutdown_timeout_seconds=FAREWELL,
+        )
+    except (RuntimeError, ValueError) as error:
+        if str(error).startswith("coordinator_address"):
+            return False
+        reason = " ".join(str(error).split())
+        raise DistributedError(f"the distributed runtime did not start ({reason}): is the port free?") from error
+    return True
+
+
+def _farewell(error: BaseException) -> tuple[str, int]:
+    """The line and exit code for what has ended a process of many."""
+    if isinstance(error, CiviError):
+        return f"civi: error: {error}", 2
+    if isinstance(error, KeyboardInterrupt):
+        return "civi: interrupted: restart all processes with --resume", 130
+    reason = " ".join(str(error).split())
+    if not isinstance(error, jax.errors.JaxRuntimeError) or "RESOURCE_EXHAUSTED" in reason:
+        return traceback.format_exc().rstrip(), 1
+    return f"{GONE} ({reason[:200]})", 1
+
+
+def check_divides(team: Team, solver: Any) -> None:
+    """Refuse numbers of samples that do not divide among the devices."""
+    if team.mesh is None:
+        return
+    if not hasattr(solver, "samples"):
+        raise SettingError("nuts runs on one device: leave --distributed out")
+    chunk = solver.pool.chunk if hasattr(solver, "pool") else 0
+    numbers = {
+        "samples.outer": ("outer", chunk or solver.samples.outer),
+        "samples.inner": ("inner", solver.samples.inner),
+    }
+    for name, (axis, count) in numbers.items():
+        devices = team.mesh.shape[axis]
+        near = max(devices, round(count / devices) * devices)
+        require(
+            count % devices == 0,
+            f"{name} ({count}) must be a multiple of the {devices} devices that share it, for example {near}",
+        )
