@@ -67,10 +67,9 @@ def run(
 
     plan = Plan.make(found, solver, recipe, seed, steps, set_ or [])
     folder = out or Path("runs") / f"{task}-{solver}-{recipe}-{seed}"
-    how = {"force": force, "resume": resume, "checkpoint_every": checkpoint_every}
     try:
         with joined(address, inner_devices, wait) if distributed else nullcontext(ALONE) as team:
-            run_plan(plan, folder, console(), team=team, **how)
+            run_plan(plan, folder, console(), force=force, resume=resume, checkpoint_every=checkpoint_every, team=team)
     except KeyboardInterrupt:
         typer.echo(f"civi: interrupted; go on with the same command and --resume (folder {folder})", err=True)
         raise typer.Exit(130) from None

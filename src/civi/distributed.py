@@ -6,6 +6,7 @@ is over the others leave and it measures alone.
 
 from __future__ import annotations
 
+import signal
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -96,12 +97,6 @@ class Team:
             raise DistributedError(message)
         return None
 
-    def called_off(self, step: int) -> bool:
-        """Whether a process was told to stop (SIGTERM) and all have reached the same step."""
-        from jax.experimental.multihost_utils import reached_preemption_sync_point
-
-        return self.is_many and reached_preemption_sync_point(step)
-
     def part(self) -> None:
         """Training is over: all processes leave the runtime together, and each is on its own from here."""
         if self.words:
@@ -147,7 +142,10 @@ def _join(address: Address, inner: int, wait: int, words: LastWords) -> Team:
 
 
 def _meet(address: Address, wait: int) -> bool:
-    """Start JAX's runtime; False where there is no cluster to be found."""
+    """Start JAX's runtime; False where there is no cluster to be found.
+
+    The runtime would catch SIGTERM and let it pass; here it ends the process, as it does everywhere else.
+    """
     try:
         jax.distributed.initialize(
             address.coordinator,
@@ -162,6 +160,7 @@ def _meet(address: Address, wait: int) -> bool:
             return False
         reason = " ".join(str(error).split())
         raise DistributedError(f"the distributed runtime did not start ({reason}): is the port free?") from error
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     return True
 
 

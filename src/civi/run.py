@@ -15,7 +15,7 @@ from rich.console import Console
 from civi.checkpoint import Checkpoints, History
 from civi.config import differences
 from civi.distributed import ALONE, Team, check_divides
-from civi.errors import CheckpointError, DistributedError, SettingError
+from civi.errors import CheckpointError, SettingError
 from civi.plan import Plan
 from civi.report import files
 from civi.report.history_figure import draw_history
@@ -140,7 +140,7 @@ def _train(
 ) -> Trained:
     """Train with a progress bar and checkpoints; an interrupted run leaves a checkpoint of its last block.
 
-    Of many processes none can save alone: they do so together when all were told to stop, and not if one is gone.
+    Of many processes none can save alone, so that one that is interrupted leaves the checkpoint before.
     """
     solver = plan.settings.solver
     with TrainingBar(console, plan.task.name, solver.steps) as bar:
@@ -157,9 +157,6 @@ def _train(
             if int(state.done) % checkpoints.every == 0:
                 checkpoints.save(state, history)
             bar.update(int(state.done), float(history["neg_elbo"][-20:].mean()))
-            if team.called_off(int(state.done)):
-                checkpoints.save(state, history)
-                raise DistributedError(f"told to stop at step {int(state.done)}: restart all processes with --resume")
 
         try:
             trained = train(solver, model, key, resume=(state, history), watch=watch, pause_every=checkpoints.every)

@@ -95,8 +95,8 @@ def by_rows(rows: Array, mesh: Mesh) -> Array:
     values = np.asarray(rows)
     shape = (-(-len(values) // mesh.size) * mesh.size, *values.shape[1:])
 
-    def part(index: tuple[slice, ...]) -> np.ndarray:
-        first, last, _ = index[0].indices(shape[0])
+    def part(index: tuple[slice, ...] | None) -> np.ndarray:
+        first, last, _ = (index or (slice(None),))[0].indices(shape[0])
         own = values[first:last]
         return np.concatenate([own, np.zeros((last - first - len(own), *shape[1:]), own.dtype)])
 
