@@ -48,6 +48,7 @@ def run(
     processes: Annotated[int | None, typer.Option(help="How many processes there are.")] = None,
     process: Annotated[int | None, typer.Option(help="Which of them this is, from 0.")] = None,
     inner_devices: Annotated[int, typer.Option(help="Devices that share the inner samples of an outer one.")] = 1,
+    whole_data: Annotated[bool, typer.Option("--whole-data", help="Every device keeps all rows of data.")] = False,
     wait: Annotated[int, typer.Option(help="Seconds to wait for the other processes to start.")] = 60,
 ) -> None:
     """Fit a task and write config.json, metrics.json, history.csv, draws.nc, figures/ and checkpoints/."""
@@ -62,13 +63,14 @@ def run(
     from civi.run import run as run_plan
 
     address = Address(coordinator, processes, process)
-    if not distributed and (address != Address() or inner_devices != 1):
-        raise SettingError("--coordinator, --processes, --process and --inner-devices are for --distributed: add it")
+    if not distributed and (address != Address() or inner_devices != 1 or whole_data):
+        names = "--coordinator, --processes, --process, --inner-devices and --whole-data"
+        raise SettingError(f"{names} are for --distributed: add it")
 
     plan = Plan.make(found, solver, recipe, seed, steps, set_ or [])
     folder = out or Path("runs") / f"{task}-{solver}-{recipe}-{seed}"
     try:
-        with joined(address, inner_devices, wait) if distributed else nullcontext(ALONE) as team:
+        with joined(address, inner_devices, wait, whole_data=whole_data) if distributed else nullcontext(ALONE) as team:
             run_plan(plan, folder, console(), force=force, resume=resume, checkpoint_every=checkpoint_every, team=team)
     except KeyboardInterrupt:
         typer.echo(f"civi: interrupted; go on with the same command and --resume (folder {folder})", err=True)

@@ -10,7 +10,7 @@ import signal
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -57,10 +57,14 @@ class Address:
 
 @dataclass(frozen=True)
 class Team:
-    """The processes and devices of a run; with neither flag nor cluster, one process on one device."""
+    """The processes and devices of a run; by default one process on one device.
+
+    whole_data: every device keeps all rows of data, so that a batch of them needs no communication.
+    """
 
     mesh: Mesh | None = None
     words: LastWords | None = None
+    whole_data: bool = False
 
     @property
     def leads(self) -> bool:
@@ -108,14 +112,14 @@ ALONE = Team()
 
 
 @contextmanager
-def joined(address: Address, inner: int, wait: int) -> Iterator[Team]:
+def joined(address: Address, inner: int = 1, wait: int = 60, *, whole_data: bool = False) -> Iterator[Team]:
     """A team of all processes and devices. What ends one of many ends it at once and in a line; a bug keeps its trace.
 
     An end as usual would wait for processes that are gone.
     """
     words = LastWords.prepare()
     try:
-        yield _join(address, inner, wait, words)
+        yield replace(_join(address, inner, wait, words), whole_data=whole_data)
     except BaseException as error:
         if words.are_said:
             raise
@@ -133,11 +137,8 @@ def _join(address: Address, inner: int, wait: int, words: LastWords) -> Team:
         words.will_be(GONE)
     else:
         words.all_is_well()
-    devices = jax.device_count()
-    if devices == 1:
+    if jax.device_count() == 1:
         raise DistributedError(ALONE_HINT)
-    fine = inner >= 1 and devices % inner == 0
-    require(fine, f"--inner-devices must divide the number of devices ({devices}), not {inner}")
     return Team(make_mesh(inner), words if many else None)
 
 

@@ -82,7 +82,7 @@ def _run_family(
     if team.mesh is None:
         return _train(plan, model, train_key, checkpoints, console, resume=resume, team=team)
     home = on_host(split(model)[1])
-    model = place(model, team.mesh, rows=plan.settings.solver.samples.batch > 0)
+    model = place(model, team.mesh, rows=plan.settings.solver.samples.batch > 0 and not team.whole_data)
     with team.training():
         trained = _train(plan, model, train_key, checkpoints, console, resume=resume, team=team)
     checkpoints.close()

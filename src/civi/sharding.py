@@ -17,6 +17,8 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array
 
+from civi.errors import require
+
 AXES = ("outer", "inner")
 ROWS = (".pixels", ".words", ".x")
 Tree = TypeVar("Tree")
@@ -24,7 +26,10 @@ Tree = TypeVar("Tree")
 
 def make_mesh(inner: int = 1) -> Mesh:
     """All devices of all processes, `inner` neighbours (of one process, if they can be) along the inner axis."""
-    return Mesh(np.asarray(jax.devices()).reshape(-1, inner), AXES)
+    devices = np.asarray(jax.devices())
+    fine = inner >= 1 and devices.size % inner == 0
+    require(fine, f"--inner-devices must divide the number of devices ({devices.size}), not {inner}")
+    return Mesh(devices.reshape(-1, inner), AXES)
 
 
 def spread(tree: Tree, axis: str) -> Tree:
