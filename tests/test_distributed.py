@@ -12,16 +12,15 @@ from pathlib import Path
 import numpy as np
 import orbax.checkpoint as ocp
 import pytest
-from jax.sharding import AbstractMesh
 
 import civi.data.images
 import civi.diagnose
 import civi.run
 import many_devices
-from civi.distributed import Team, check_divides
+from civi.distributed import check_divides
 from civi.errors import SettingError
 from civi.plan import Plan
-from civi.sharding import AXES, make_mesh
+from civi.sharding import make_mesh
 from civi.tasks import TASKS
 from civi.tasks.images import ImageTask
 from many_devices import EVERY, STEPS, TOY, fit, plan
@@ -156,8 +155,9 @@ def test_a_step_is_divided_among_the_devices(four):
     facts = json.loads((four / "facts.json").read_text())
     assert facts["part"] == [8, 12]
     assert facts["whole"]
-    for gradient_or_batch in ("f32[12,6]", "f32[5,12]", "u8[8,12]"):
-        assert any(gradient_or_batch in shapes for shapes in facts["all-reduced"])
+    reduced = " ".join(facts["all-reduced"])
+    assert "u8[8,12]" in reduced
+    assert all(f"[{n},12]" in reduced or f"[12,{n}]" in reduced for n in (6, 5))
     assert "f32[2,12]" in facts["program"]
     assert "f32[8,12]" not in facts["program"]
 
@@ -220,19 +220,27 @@ def test_devices_that_do_not_divide_are_refused():
 
 
 @pytest.mark.parametrize(
-    ("shape", "message"),
+    ("devices", "message"),
     [
-        ((3, 1), r"samples.outer \(8\) must be a multiple of the 3 devices that share it, for example 9"),
-        ((2, 4), r"samples.inner \(6\) must be a multiple of the 4 devices that share it, for example 8"),
+        (
+            {"outer": 3, "inner": 1},
+            r"samples.outer \(8\) must be a multiple of the 3 devices that share it, for example 9",
+        ),
+        (
+            {"outer": 2, "inner": 4},
+            r"samples.inner \(6\) must be a multiple of the 4 devices that share it, for example 8",
+        ),
     ],
 )
-def test_samples_that_do_not_divide_are_refused(shape, message):
-    team = Team(AbstractMesh(shape, AXES))
+def test_samples_that_do_not_divide_are_refused(devices, message):
     with pytest.raises(SettingError, match=message):
-        check_divides(team, plan("banana").settings.solver)
+        check_divides(plan("banana").settings.solver, devices)
+
+
+def test_samples_that_divide_are_not_refused_and_nuts_is():
+    check_divides(plan("banana").settings.solver, {"outer": 4, "inner": 2})
     with pytest.raises(SettingError, match="nuts runs on one device: leave --distributed out"):
-        check_divides(team, Plan.make("banana", "nuts", "default", 0, None, []).settings.solver)
-    check_divides(Team(AbstractMesh((4, 2), AXES)), plan("banana").settings.solver)
+        check_divides(Plan.make("banana", "nuts", "default", 0, None, []).settings.solver, {"outer": 2, "inner": 1})
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import signal
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
@@ -177,21 +177,15 @@ def _farewell(error: BaseException) -> tuple[str, int]:
     return f"{GONE} ({reason[:200]})", 1
 
 
-def check_divides(team: Team, solver: Any) -> None:
-    """Refuse numbers of samples that do not divide among the devices."""
-    if team.mesh is None:
-        return
+def check_divides(solver: Any, devices: Mapping[str, int]) -> None:
+    """Refuse numbers of samples that do not divide among the devices along their axis."""
     if not hasattr(solver, "samples"):
         raise SettingError("nuts runs on one device: leave --distributed out")
     chunk = solver.pool.chunk if hasattr(solver, "pool") else 0
-    numbers = {
-        "samples.outer": ("outer", chunk or solver.samples.outer),
-        "samples.inner": ("inner", solver.samples.inner),
-    }
-    for name, (axis, count) in numbers.items():
-        devices = team.mesh.shape[axis]
-        near = max(devices, round(count / devices) * devices)
-        require(
-            count % devices == 0,
-            f"{name} ({count}) must be a multiple of the {devices} devices that share it, for example {near}",
+    for axis, count in {"outer": chunk or solver.samples.outer, "inner": solver.samples.inner}.items():
+        sharing = devices[axis]
+        near = max(sharing, round(count / sharing) * sharing)
+        message = (
+            f"samples.{axis} ({count}) must be a multiple of the {sharing} devices that share it, for example {near}"
         )
+        require(count % sharing == 0, message)

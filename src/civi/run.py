@@ -41,7 +41,8 @@ def run(
     """Fit, measure, and write every file of the run; returns the metrics (of many processes, only the leader does)."""
     if checkpoint_every < 1:
         raise SettingError(f"--checkpoint-every must be at least 1, not {checkpoint_every}")
-    check_divides(team, plan.settings.solver)
+    if team.mesh is not None:
+        check_divides(plan.settings.solver, team.mesh.shape)
     console = team.console(console)
     target = plan.make_target()
     team.first(lambda: _prepare(plan, folder, force=force, resume=resume))
