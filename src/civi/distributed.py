@@ -6,6 +6,8 @@ is over the others leave and it measures alone.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import signal
 import traceback
 from collections.abc import Callable, Iterator, Mapping
@@ -84,21 +86,24 @@ class Team:
         """While training, arrays lie on the mesh."""
         return nullcontext() if self.mesh is None else jax.set_mesh(self.mesh)
 
+    def check_same(self, *options: Any) -> None:
+        """Refuse processes that were started with other options than the leader."""
+        digest = hashlib.sha256(json.dumps(options, default=str).encode()).digest()
+        if self.is_many and _from_leader(digest) != digest:
+            raise DistributedError("this process was started with other options than process 0: give all the same ones")
+
     def first(self, action: Callable[[], None]) -> None:
         """The leader does this before anyone goes on; its error is everyone's."""
         if not self.is_many:
             return action()
-        from jax.experimental.multihost_utils import broadcast_one_to_all
-
         text = b""
         if self.leads:
             try:
                 action()
             except CiviError as error:
                 text = str(error).encode()[:LONGEST]
-        told = broadcast_one_to_all(np.frombuffer(text.ljust(LONGEST, b"\0"), np.uint8))
-        if message := np.asarray(told).tobytes().rstrip(b"\0").decode(errors="ignore"):
-            raise DistributedError(message)
+        if told := _from_leader(text.ljust(LONGEST)).rstrip():
+            raise DistributedError(told.decode(errors="ignore"))
         return None
 
     def part(self) -> None:
@@ -109,6 +114,13 @@ class Team:
 
 
 ALONE = Team()
+
+
+def _from_leader(content: bytes) -> bytes:
+    """The leader's bytes, as many as this process has."""
+    from jax.experimental.multihost_utils import broadcast_one_to_all
+
+    return np.asarray(broadcast_one_to_all(np.frombuffer(content, np.uint8))).tobytes()
 
 
 @contextmanager

@@ -45,6 +45,7 @@ def run(
         check_divides(plan.settings.solver, team.mesh.shape)
     console = team.console(console)
     target = plan.make_target()
+    team.check_same(plan.described(), force, resume, checkpoint_every)
     team.first(lambda: _prepare(plan, folder, force=force, resume=resume))
     if isinstance(plan.settings.solver, Nuts):
         metrics, message = _run_reference(plan, target, folder, console)
