@@ -26,8 +26,8 @@ from civi.tasks.images import ImageTask
 from many_devices import EVERY, STEPS, TOY, fit, plan
 
 GONE = "civi: error: a process of this run is gone, so this one ends too: restart all processes with --resume"
-# Sums in another order drift apart by at most 5e-6 of a parameter's group in 200 steps; half of the samples by 0.1.
-DRIFT, APART = 1e-4, 1e-2
+# Sums in another order make 4e-6 of an array's largest number in 200 steps, half of the samples more than 0.1.
+DRIFT = 1e-4
 
 pytestmark = pytest.mark.usefixtures("without_optimisation")
 
@@ -74,10 +74,11 @@ def checkpoint(folder: Path) -> dict[str, np.ndarray]:
 
 
 def drift(folder: Path, other: Path) -> float:
-    """The largest difference of two runs' states, each array's in units of its largest number."""
+    """The largest difference of two runs' states, each array's in units of its largest number; of equal shapes."""
     one, two = ({k: v for k, v in checkpoint(path).items() if k.startswith("state.")} for path in (folder, other))
     assert one.keys() == two.keys()
-    pairs = [(one[name].astype(float), two[name].astype(float)) for name in one if one[name].size]
+    comparable = [name for name in one if one[name].size and one[name].shape == two[name].shape]
+    pairs = [(one[name].astype(float), two[name].astype(float)) for name in comparable]
     return max(np.abs(a - b).max() / (np.abs(a).max() + 1e-30) for a, b in pairs)
 
 
@@ -132,8 +133,7 @@ def test_two_processes_end_where_one_does(undisturbed, alone):
 
 
 def test_half_of_the_samples_end_elsewhere(undisturbed, alone):
-    differing = checkpoint(undisturbed)["history.neg_elbo"] - checkpoint(alone / "half")["history.neg_elbo"]
-    assert np.abs(differing).max() > APART
+    assert drift(undisturbed, alone / "half") > 1000 * DRIFT
 
 
 def test_only_the_first_process_speaks_and_writes(runs, undisturbed):

@@ -49,7 +49,7 @@ def run(
     process: Annotated[int | None, typer.Option(help="Which of them this is, from 0.")] = None,
     inner_devices: Annotated[int, typer.Option(help="Devices that share the inner samples of an outer one.")] = 1,
     whole_data: Annotated[bool, typer.Option("--whole-data", help="Every device keeps all rows of data.")] = False,
-    wait: Annotated[int, typer.Option(help="Seconds to wait for the other processes to start.")] = 60,
+    wait: Annotated[int, typer.Option(help="Seconds to wait for the other processes to start.")] = 50,
 ) -> None:
     """Fit a task and write config.json, metrics.json, history.csv, draws.nc, figures/ and checkpoints/."""
     if force and resume:

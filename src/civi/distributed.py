@@ -124,7 +124,7 @@ def _from_leader(content: bytes) -> bytes:
 
 
 @contextmanager
-def joined(address: Address, inner: int = 1, wait: int = 60, *, whole_data: bool = False) -> Iterator[Team]:
+def joined(address: Address, inner: int = 1, wait: int = 50, *, whole_data: bool = False) -> Iterator[Team]:
     """A team of all processes and devices. What ends one of many ends it at once and in a line; a bug keeps its trace.
 
     An end as usual would wait for processes that are gone.
