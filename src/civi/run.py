@@ -82,11 +82,11 @@ def _run_family(
     checkpoints = Checkpoints(folder / "checkpoints", every=checkpoint_every)
     model = Model.make(plan.settings.family, seen, family_key)
     if team.mesh is None:
-        return _train(plan, model, train_key, checkpoints, console, resume=resume, team=team)
+        return train_and_save(plan, model, train_key, checkpoints, console, resume=resume, team=team)
     home = on_host(split(model)[1])
     model = place(model, team.mesh, rows=plan.settings.solver.samples.batch > 0 and not team.whole_data)
     with team.training():
-        trained = _train(plan, model, train_key, checkpoints, console, resume=resume, team=team)
+        trained = train_and_save(plan, model, train_key, checkpoints, console, resume=resume, team=team)
     checkpoints.close()
     return replace(trained, model=on_device(eqx.combine(on_host(trained.state.output), home)))
 
@@ -137,8 +137,8 @@ def _names(plan: Plan) -> dict[str, Any]:
     return {"task": plan.task.name, "solver": plan.solver, "recipe": plan.recipe, "seed": plan.seed}
 
 
-def _train(
-    plan: Plan, model: Model, key: jax.Array, checkpoints: Checkpoints, console: Console, *, resume: bool, team: Team
+def train_and_save(
+    plan: Plan, model: Model, key: jax.Array, checkpoints: Checkpoints, console: Console, *, resume: bool, team: Team = ALONE
 ) -> Trained:
     """Train with a progress bar and checkpoints; an interrupted run leaves a checkpoint of its last block.
 

@@ -69,3 +69,16 @@ def test_a_single_run_is_not_held_against_a_fit_but_said():
 @pytest.mark.parametrize(("value", "expected"), [(1.01, "good"), (1.05, "doubtful"), (1.5, "bad")])
 def test_verdicts_have_three_levels(value, expected):
     assert judged(seen(r_hat=value))["spread"] == expected
+
+
+@pytest.mark.parametrize(
+    ("what", "expected"),
+    [
+        (seen(k_hats=np.array([0.85])), "good"),
+        (seen(scale=1.2, k_hats=np.array([0.85])), "doubtful"),
+        (seen(k_hats=np.array([1.2])), "bad"),
+    ],
+    ids=["tail holds nothing", "draws lose worth", "no mean"],
+)
+def test_a_heavy_tail_counts_where_it_holds_something(what, expected):
+    assert judged(what)["k_hat"] == expected

@@ -1,5 +1,6 @@
 """Inner means against brute force in numpy and against the exact density of the linear-Gaussian case."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,7 +8,8 @@ import pytest
 from scipy import stats
 from scipy.special import logsumexp
 
-from civi.estimate import log_density, log_mean_exp, log_ratios, mix_own
+from civi.estimate import log_density, log_mean_exp, log_ratios, log_sum_past, mix_own
+from civi.family import Architecture
 from civi.target import LogDensity
 from linear_gaussian import linear_family, log_q
 from montecarlo import LIMIT, agrees, z_scores
@@ -64,6 +66,41 @@ def test_log_ratios_divide_the_mean_of_the_kept_inner_samples_by_p():
     }
     for name, value in expected.items():
         np.testing.assert_allclose(getattr(ratios, name), value, rtol=1e-4, atol=1e-5, err_msg=name)
+
+
+def values_and_gradient(family, kept):
+    """fresh_J and mixed_K of 5 outer and 23 inner samples, and the gradient of a weighted sum of fresh_J."""
+    outer, inner_eps = family.draw_outer(jax.random.key(2), 5), family.noise.sample(jax.random.key(3), 23)
+
+    def weighted(family):
+        ratios = log_ratios(family, LogDensity(lambda z: -z @ z, 2), outer, inner_eps, jnp.asarray(kept))
+        return ratios.fresh_J @ jnp.arange(1.0, 6.0), ratios
+
+    (_, ratios), gradient = eqx.filter_value_and_grad(weighted, has_aux=True)(family)
+    return (ratios.fresh_J, ratios.mixed_K), jax.tree.leaves(gradient)
+
+
+@pytest.mark.parametrize("kept", [1, 7, 23])
+def test_blocks_of_inner_samples_change_neither_values_nor_gradients(monkeypatch, kept):
+    family = Architecture(hidden=(4,)).init(2, jax.random.key(1))
+    whole = values_and_gradient(family, kept)
+    monkeypatch.setattr("civi.estimate.log_ratio.PAIRS", 20)
+    in_blocks = values_and_gradient(family, kept)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-5), in_blocks, whole)
+    with pytest.raises(AssertionError):
+        np.testing.assert_allclose(in_blocks[0][0], values_and_gradient(family, kept % 23 + 1)[0][0], rtol=2e-5)
+
+
+def test_a_sum_over_past_outputs_in_blocks_is_that_of_all_at_once(monkeypatch):
+    family = Architecture(hidden=(4,)).init(2, jax.random.key(1))
+    mixed_K, counted_K = family.mix(family.noise.sample(jax.random.key(3), 23)), jnp.arange(23) % 3 > 0
+    outer = family.draw_outer(jax.random.key(2), 5)
+    ratios = log_ratios(family, LogDensity(lambda z: -z @ z, 2), outer, jnp.zeros((1, 3)), jnp.asarray(1))
+    whole = log_sum_past(family, mixed_K, counted_K, ratios)
+    pairs_JK = np.asarray(family.log_prob_pairs(mixed_K, ratios.z_J), np.float64)
+    np.testing.assert_allclose(whole, logsumexp(pairs_JK[:, np.asarray(counted_K)], axis=1), rtol=1e-5)
+    monkeypatch.setattr("civi.estimate.log_ratio.PAIRS", 20)
+    np.testing.assert_allclose(log_sum_past(family, mixed_K, counted_K, ratios), whole, rtol=1e-5)
 
 
 def test_mix_own_is_the_weighted_mean_and_its_weight_has_no_gradient():

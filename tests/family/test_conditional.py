@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.special import logsumexp
 
 from civi.family import CONDITIONALS, Conditional
 from montecarlo import LIMIT, agrees
@@ -100,6 +101,17 @@ def test_log_prob_pairs_is_log_prob_of_every_pair_in_value_and_gradient(name):
     by_matrix_product = value_and_gradient(lambda conditional, *rest: conditional.log_prob_pairs(*rest))
     for got, expected in zip(*map(jax.tree.leaves, (by_matrix_product, value_and_gradient(every_pair))), strict=True):
         np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("off", [0.0, 30.0, -30.0], ids=["reference", "reference too high", "reference too low"])
+def test_log_sum_pairs_is_the_sum_over_those_that_count_whatever_the_reference(name, off):
+    conditional, mixed_K, z_J = example(name)
+    counted_K = jnp.arange(INNER) % 2 == 0
+    pairs_JK = np.array([[reference_log_prob(conditional, mixed, z) for mixed in mixed_K] for z in z_J])
+    got = conditional.log_sum_pairs(mixed_K, z_J, counted_K, jnp.asarray(pairs_JK.max(1) + off, jnp.float32))
+    np.testing.assert_allclose(got, logsumexp(pairs_JK[:, ::2], axis=1), rtol=1e-4, atol=1e-4)
+    assert not np.allclose(got, logsumexp(pairs_JK, axis=1), rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("name", ALL)

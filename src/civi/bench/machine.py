@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 
 from civi.bench.timing import Program
@@ -44,9 +43,3 @@ def products(shapes: Sequence[Product], repeats: int) -> Program:
         return jax.lax.fori_loop(0, repeats, once, list(pairs))
 
     return lambda: run(pairs)
-
-
-def arithmetic(program: Any, *args: Any) -> float:
-    """Floating-point operations of one call, as XLA counts them; a loop's body counts once."""
-    cost = cast(Any, eqx.filter_jit(program)).lower(*args).compile().compiled.cost_analysis()
-    return float((cost[0] if isinstance(cost, list) else cost)["flops"])

@@ -25,18 +25,16 @@ class Timed(NamedTuple):
         return Timed(*(value * factor for value in self))
 
 
-def in_turns(programs: Mapping[str, Program], rounds: int, advance: Advance | None = None) -> dict[str, Timed]:
-    """Call every program once to warm up, then once in each round."""
+def in_turns(programs: Mapping[str, Program], rounds: int, advance: Advance, what: str = "") -> dict[str, Timed]:
+    """Call every program once to warm up, then once in each round; `advance` is told `what` and the program's name."""
     seconds: dict[str, list[float]] = {name: [] for name in programs}
     for name, program in programs.items():
         jax.block_until_ready(program())
-        if advance:
-            advance(name)
+        advance(f"{what}{name}")
     for _ in range(rounds):
         for name, program in programs.items():
             begun = time.perf_counter()
             jax.block_until_ready(program())
             seconds[name].append(time.perf_counter() - begun)
-            if advance:
-                advance(name)
+            advance(f"{what}{name}")
     return {name: Timed(*np.quantile(values, (0.5, 0.25, 0.75)).tolist()) for name, values in seconds.items()}

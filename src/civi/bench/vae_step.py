@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
+from rich.table import Table
 
-from civi.bench.machine import Product, arithmetic, products
+from civi.bench.machine import products
 from civi.bench.timing import Advance, Timed, in_turns
+from civi.bench.workloads import Workload, block, image_products, target, workload
 from civi.family import Amortised
 from civi.family.autoencoder import ImageArchitecture
 from civi.family.mixing import MixingNetwork
-from civi.recipes import settings_for
-from civi.solver import Model, Solver
-from civi.solver.base import split
-from civi.solver.loop import run_block, start
-from civi.target.autoencoder import Autoencoder, Images
+from civi.solver import Model
 
 PAPER = {"sivi": 155, "uivi": 69, "asc-pg": 157, "scgd": 152, "civi": 56}
 SOLVERS = ("sivi", "uivi", "asc-pg", "scgd", "civi", "nmc-adam", "mfvb")
-BATCH, INNER, PIXELS, WIDTH = 300, 30, 784, 200
+BATCH, INNER = 300, 30
 JOINED = "civi, first layer not split"
 
 
@@ -54,43 +50,23 @@ def joined(family: Amortised) -> Amortised:
     return Amortised(family.noise, JoinedEncoder(network), family.conditional)  # type: ignore[arg-type]
 
 
-def measure(rounds: int, steps: int, advance: Advance | None = None) -> dict[str, Any]:
-    """Every solver with the same batch, inner samples and networks, in turns; and the share of the product rate."""
-    pixels = jax.random.bernoulli(jax.random.key(0), 0.13, (5000, PIXELS)).astype(jnp.uint8)
-    target = Autoencoder(Images(pixels))
-    model = Model.make(ImageArchitecture(), target, jax.random.key(1))
-    explicit = Model.make(settings_for("mnist", "mfvb", "default").family, target, jax.random.key(1))
-    models = {name: explicit if name == "mfvb" else model for name in SOLVERS}
-    models[JOINED] = Model(joined(model.family), model.target)
-    programs, counted = {}, {}
-    for name, one in models.items():
-        solver = _solver(name)
-        programs[name], counted[name] = _steps(solver, one, steps), _arithmetic(solver, one)
-    shapes = [Product(BATCH * INNER, WIDTH, WIDTH), Product(BATCH, PIXELS, WIDTH), Product(BATCH, WIDTH, PIXELS)]
-    programs["products"] = products(shapes, steps)
+def measure(quick: bool, advance: Advance) -> dict[str, Any]:
+    """Every solver with the paper's encoder and the same batch and inner samples, and the same without its split."""
+    rounds, steps = (3, 5) if quick else (9, 10)
+    works = {name: workload("mnist", name, outer=BATCH, batch=BATCH, inner=INNER) for name in SOLVERS}
+    paper = Model.make(ImageArchitecture(), target("mnist"), jax.random.key(1))
+    works |= {name: Workload(work.solver, paper) for name, work in works.items() if name != "mfvb"}
+    works[JOINED] = Workload(works["civi"].solver, Model(joined(paper.family), paper.target))
+    blocks = {}
+    for name, work in works.items():
+        advance(f"compiling {name}")
+        blocks[name] = block(work, steps)
+    shapes = image_products(BATCH, INNER)
+    programs = {name: one.run for name, one in blocks.items()} | {"products": products(shapes, steps)}
     timed = {name: value.scaled(1 / steps) for name, value in in_turns(programs, rounds, advance).items()}
     rate = 3 * sum(shape.flops for shape in shapes) / timed.pop("products").median
-    rows = [_row(name, value, counted[name], rate) for name, value in timed.items()]
+    rows = [_row(name, value, blocks[name].flops, rate) for name, value in timed.items()]
     return {"batch": BATCH, "inner": INNER, "steps": steps, "rounds": rounds, "product_rate": rate, "rows": rows}
-
-
-def _solver(name: str) -> Solver:
-    settings = settings_for("mnist", "civi" if name == JOINED else name, "default")
-    samples = replace(settings.solver.samples, outer=BATCH, batch=BATCH, inner=1 if name == "mfvb" else INNER)
-    return replace(settings.solver, steps=10**9, samples=samples)
-
-
-def _steps(solver: Solver, model: Model, steps: int) -> Callable[[], Any]:
-    """A block of steps of the training loop, from the same state every time."""
-    state = start(solver, model, jax.random.key(2))
-    fixed = split(model)[1]
-    block = eqx.filter_jit(run_block)
-    return lambda: block(solver, fixed, state, jnp.asarray(steps))
-
-
-def _arithmetic(solver: Solver, model: Model) -> float:
-    state, fixed = start(solver, model, jax.random.key(2)), split(model)[1]
-    return arithmetic(solver.step, fixed, state.solver, jnp.asarray(1), jax.random.key(3))
 
 
 def _row(name: str, seconds: Timed, flops: float, rate: float) -> dict[str, Any]:
@@ -102,3 +78,25 @@ def _row(name: str, seconds: Timed, flops: float, rate: float) -> dict[str, Any]
         "gigaflop": flops / 1e9,
         "share_of_product_rate": flops / seconds.median / rate,
     }
+
+
+def table(found: dict[str, Any]) -> Table:
+    """Milliseconds of a step beside the paper's, arithmetic, and the share of the product rate."""
+    title = f"one step of the autoencoder, batch {found['batch']}, {found['inner']} inner samples"
+    note = f"matrix products of the same shapes: {found['product_rate'] / 1e9:.0f} GFLOP/s"
+    made = Table(title=title, caption=note, title_justify="left", caption_justify="left")
+    for name in ("solver", "ms", "quartiles", "of civi", "paper's ms", "GFLOP", "of product rate"):
+        made.add_column(name, justify="left" if name == "solver" else "right")
+    civi = next(row["milliseconds"] for row in found["rows"] if row["solver"] == "civi")
+    for row in found["rows"]:
+        low, high = row["quartiles"]
+        made.add_row(
+            row["solver"],
+            f"{row['milliseconds']:.1f}",
+            f"{low:.1f} to {high:.1f}",
+            f"{row['milliseconds'] / civi:.2f}",
+            str(row["paper_milliseconds"] or ""),
+            f"{row['gigaflop']:.2f}",
+            f"{row['share_of_product_rate']:.0%}",
+        )
+    return made

@@ -9,7 +9,7 @@ import numpy as np
 from civi.diagnose.importance import smooth
 
 VERDICTS = ("good", "doubtful", "bad")
-MISSING = 3.0
+MISSING, NEXT_TO_NOTHING = 3.0, 0.05
 
 
 class Finding(NamedTuple):
@@ -59,19 +59,31 @@ def _judged(name: str, value: float, limits: tuple[float, float], sentences: tup
 
 
 def _tail(seen: Seen) -> Finding:
-    """The median over independent sets of draws: of one set, the largest weight alone can move k_hat by 0.3."""
+    """The median over independent sets of draws: of one set, the largest weight alone can move k_hat by 0.3.
+
+    k_hat is the shape of the tail, how fast weights grow, and not what the tail holds. Up to 1, where the mean of the
+    weights is finite, a tail that costs the draws next to nothing of their worth is harmless.
+    """
+    k_hat = float(np.median(seen.k_hats))
+    if 0.7 < k_hat <= 1 and _lost_efficiency(seen) <= NEXT_TO_NOTHING:
+        sentence = "The posterior's tails are heavier than the fit's, but hold next to nothing."
+        return Finding("k_hat", k_hat, "good", sentence)
     good = "The posterior has no tails that the fit misses."
     doubtful = "The fit's tails are lighter than the posterior's: use sample(resample=True) and check the extremes."
     bad = "The posterior has mass where the fit has next to none: do not use the fit as it is."
-    return _judged("k_hat", float(np.median(seen.k_hats)), (0.7, 1.0), (good, doubtful, bad))
+    return _judged("k_hat", k_hat, (0.7, 1.0), (good, doubtful, bad))
+
+
+def _lost_efficiency(seen: Seen) -> float:
+    """1 - effective share of the draws."""
+    return 1 - smooth(seen.log_ratios).effective_size / len(seen.log_ratios)
 
 
 def _efficiency(seen: Seen) -> Finding:
-    share = smooth(seen.log_ratios).effective_size / len(seen.log_ratios)
     good = "Most draws count fully as draws of the posterior."
     doubtful = "Reweighted, the draws are worth less than a third of their number: moments may be off by a tenth."
     bad = "Reweighted, the draws are worth less than a tenth of their number."
-    return _judged("lost_efficiency", 1 - share, (0.67, 0.9), (good, doubtful, bad))
+    return _judged("lost_efficiency", _lost_efficiency(seen), (0.67, 0.9), (good, doubtful, bad))
 
 
 def _moments(seen: Seen) -> Finding:

@@ -7,11 +7,13 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from jax.scipy.special import logsumexp
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from civi.family import Outer, SemiImplicit
 from civi.sharding import spread
 from civi.target import PairedTarget, Target, log_prob_each
+
+PAIRS = 2**18
 
 
 class LogRatios(NamedTuple):
@@ -34,10 +36,61 @@ def log_ratios(
 ) -> LogRatios:
     """The plain mean over the first `kept` inner samples (Oracle_g) and the own term, both divided by p(x, z_j)."""
     z_J, own_J = family.push(spread(outer, "outer"))
-    mixed_K = family.mix(spread(inner_eps, "inner"))
     log_p_J = log_prob_each(target, z_J)
-    pairs_JK = family.log_prob_pairs(mixed_K, z_J)
-    return LogRatios(z_J, mixed_K, kept, log_mean_exp(pairs_JK, kept) - log_p_J, own_J - log_p_J, log_p_J)
+    log_mean_J, mixed_K = _log_mean_pairs(family, z_J, inner_eps, kept)
+    return LogRatios(z_J, mixed_K, kept, log_mean_J - log_p_J, own_J - log_p_J, log_p_J)
+
+
+def _log_mean_pairs(
+    family: SemiImplicit, z_J: Float[Array, "J D"], inner_eps: Float[Array, "K E"], kept: Int[Array, ""]
+) -> tuple[Float[Array, " J"], Float[Array, "*J K P"]]:
+    """log mean_k q(z_j | eps_k) over the first `kept` inner samples, and the mixing outputs.
+
+    At most PAIRS pairs are in memory: beyond that, blocks of inner samples, each evaluated again for the gradient.
+    """
+    inner, block = len(inner_eps), max(1, PAIRS // len(z_J))
+    if inner <= block:
+        mixed_K = family.mix(spread(inner_eps, "inner"))
+        return log_mean_exp(family.log_prob_pairs(mixed_K, z_J), kept), mixed_K
+    blocks = -(-inner // block)
+    padded = jnp.pad(inner_eps, ((0, blocks * block - inner), (0, 0))).reshape(blocks, block, -1)
+
+    @jax.checkpoint
+    def add_block(log_sum_J: Array, part: tuple[Array, Array]) -> tuple[Array, Array]:
+        first, eps = part
+        mixed, counted = family.mix(spread(eps, "inner")), first + jnp.arange(block) < kept
+        log_sum = logsumexp(family.log_prob_pairs(mixed, z_J), axis=1, where=counted)
+        return jnp.logaddexp(log_sum_J, log_sum), mixed
+
+    start = jnp.full(len(z_J), -jnp.inf)
+    log_sum_J, mixed = jax.lax.scan(add_block, start, (block * jnp.arange(blocks), padded))
+    mixed_K = jnp.moveaxis(mixed, 0, -3).reshape(*mixed.shape[1:-2], -1, mixed.shape[-1])[..., :inner, :]
+    return log_sum_J - jnp.log(kept), mixed_K
+
+
+def log_sum_past(
+    family: SemiImplicit,
+    mixed_K: Float[Array, "*J K P"],
+    counted_K: Bool[Array, " K"],
+    ratios: LogRatios,
+) -> Float[Array, " J"]:
+    """log sum_k q(z_j | eps_k) over past mixing outputs that count, at this look's z_j, without a gradient.
+
+    At most PAIRS pairs are in memory at a time.
+    """
+    *lead, inner, outputs = mixed_K.shape
+    block, own_J = max(1, PAIRS // len(ratios.z_J)), ratios.own_J + ratios.log_p_J
+    if inner <= block:
+        return family.log_sum_pairs(mixed_K, ratios.z_J, counted_K, own_J)
+    blocks = -(-inner // block)
+    rest = blocks * block - inner
+    mixed = jnp.pad(mixed_K, [(0, 0)] * len(lead) + [(0, rest), (0, 0)]).reshape(*lead, blocks, block, outputs)
+    counted = jnp.pad(counted_K, (0, rest)).reshape(blocks, block)
+
+    def add_block(log_sum_J: Array, part: tuple[Array, Array]) -> tuple[Array, None]:
+        return jnp.logaddexp(log_sum_J, family.log_sum_pairs(part[0], ratios.z_J, part[1], own_J)), None
+
+    return jax.lax.scan(add_block, jnp.full_like(own_J, -jnp.inf), (jnp.moveaxis(mixed, -3, 0), counted))[0]
 
 
 def log_mean_exp(log_values_JK: Float[Array, "J K"], kept: Int[Array, ""]) -> Float[Array, " J"]:

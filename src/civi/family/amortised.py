@@ -7,7 +7,8 @@ from typing import Any, Protocol, runtime_checkable
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PRNGKeyArray
+from jax.scipy.special import logsumexp
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from civi.family.conditional import Conditional
 from civi.family.mixing import ACTIVATIONS, MixingNetwork
@@ -76,6 +77,16 @@ class Conditioned(SemiImplicit):
     def log_prob_pairs(self, mixed: Float[Array, "J K P"], z_J: Float[Array, "J D"]) -> Float[Array, "J K"]:
         """log q(z_j | eps_k, x_j)."""
         return jax.vmap(jax.vmap(self.conditional.log_prob, in_axes=(0, None)))(mixed, z_J)
+
+    def log_sum_pairs(
+        self,
+        mixed: Float[Array, "J K P"],
+        z_J: Float[Array, "J D"],
+        counted_K: Bool[Array, " K"],
+        reference_J: Float[Array, " J"],
+    ) -> Float[Array, " J"]:
+        """log sum_k q(z_j | eps_k, x_j)."""
+        return logsumexp(self.log_prob_pairs(mixed, z_J), axis=1, where=counted_K)
 
     @property
     def context_J(self) -> Float[Array, "J H"]:

@@ -9,7 +9,8 @@ from __future__ import annotations
 from abc import abstractmethod
 
 import equinox as eqx
-from jaxtyping import Array, Float, PRNGKeyArray
+from jax.scipy.special import logsumexp
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 
 class Conditional(eqx.Module):
@@ -40,3 +41,17 @@ class Conditional(eqx.Module):
     @abstractmethod
     def log_prob_pairs(self, mixed_K: Float[Array, "K P"], z_J: Float[Array, "J D"]) -> Float[Array, "J K"]:
         """log q(z_j | eps_k) for all pairs, in memory O(JK)."""
+
+    def log_sum_pairs(
+        self,
+        mixed_K: Float[Array, "K P"],
+        z_J: Float[Array, "J D"],
+        counted_K: Bool[Array, " K"],
+        reference_J: Float[Array, " J"],
+    ) -> Float[Array, " J"]:
+        """log sum_k q(z_j | eps_k) over the inner samples that count, where no gradient is needed.
+
+        `reference_J` says how large log q(z_j | eps_k) is where it matters, such as the own term: a conditional may use
+        it in place of the maximum.
+        """
+        return logsumexp(self.log_prob_pairs(mixed_K, z_J), axis=1, where=counted_K)

@@ -8,12 +8,12 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from civi.family.conditional import Conditional
 
 LOG_2PI = float(np.log(2 * np.pi))
-BOUND = 5.0
+BOUND, LARGEST = 5.0, 80.0
 
 
 class DiagonalGaussian(Conditional):
@@ -117,6 +117,15 @@ class ScaledGaussian(Conditional):
     def log_prob_pairs(self, mixed_K: Float[Array, "K P"], z_J: Float[Array, "J D"]) -> Float[Array, "J K"]:
         return _scaled_log_prob_pairs(*self.location_and_log_scale(mixed_K), z_J)
 
+    def log_sum_pairs(
+        self,
+        mixed_K: Float[Array, "K P"],
+        z_J: Float[Array, "J D"],
+        counted_K: Bool[Array, " K"],
+        reference_J: Float[Array, " J"],
+    ) -> Float[Array, " J"]:
+        return _scaled_log_sum_pairs(*self.location_and_log_scale(mixed_K), z_J, counted_K, reference_J)
+
 
 class ScaledCholeskyGaussian(Conditional):
     """N(mu(eps), L diag(exp(2 s(eps))) L^T), L unit lower triangular and free: scales that depend on eps, in a frame.
@@ -165,11 +174,22 @@ class ScaledCholeskyGaussian(Conditional):
         return _normal_log_prob(whitened, log_scale.sum())
 
     def log_prob_pairs(self, mixed_K: Float[Array, "K P"], z_J: Float[Array, "J D"]) -> Float[Array, "J K"]:
+        return _scaled_log_prob_pairs(*self._in_frame(mixed_K, z_J))
+
+    def log_sum_pairs(
+        self,
+        mixed_K: Float[Array, "K P"],
+        z_J: Float[Array, "J D"],
+        counted_K: Bool[Array, " K"],
+        reference_J: Float[Array, " J"],
+    ) -> Float[Array, " J"]:
+        return _scaled_log_sum_pairs(*self._in_frame(mixed_K, z_J), counted_K, reference_J)
+
+    def _in_frame(self, mixed_K: Float[Array, "K P"], z_J: Float[Array, "J D"]) -> tuple[Array, Array, Array]:
+        """Locations, log scales and z after L^-1, about the mean location."""
         location_K, log_scale_K = self.location_and_log_scale(mixed_K)
         centre = jax.lax.stop_gradient(location_K.mean(0))
-        return _scaled_log_prob_pairs(
-            self._into_frame(location_K - centre), log_scale_K, self._into_frame(z_J - centre)
-        )
+        return self._into_frame(location_K - centre), log_scale_K, self._into_frame(z_J - centre)
 
 
 def _inverse_of_unit_lower(lower: Float[Array, "D D"]) -> Float[Array, "D D"]:
@@ -214,3 +234,26 @@ def _scaled_log_prob_pairs(
     right_K = jnp.concatenate([precision_K, precision_K * m_K, square_K], axis=1)
     squared = jnp.maximum(left_J @ right_K.T, 0.0)
     return -0.5 * (squared + z_J.shape[1] * LOG_2PI) - log_scale_K.sum(1)
+
+
+def _scaled_log_sum_pairs(
+    location_K: Float[Array, "K D"],
+    log_scale_K: Float[Array, "K D"],
+    z_J: Float[Array, "J D"],
+    counted_K: Bool[Array, " K"],
+    reference_J: Float[Array, " J"],
+) -> Float[Array, " J"]:
+    """log sum_k exp(log q(z_j | eps_k) - r_j) + r_j: two matrix products and one exponential a pair.
+
+    The first product gives the whole exponent, constants and r_j included; nothing looks for a maximum. A pair that is
+    far below r_j vanishes in float32 as it would in the sum, one that is far above it is cut off at exp(80).
+    """
+    centre = location_K.mean(0)
+    m_K, x_J = location_K - centre, z_J - centre
+    precision_K = jnp.exp(-2 * log_scale_K)
+    constant_K = (-0.5 * precision_K * m_K**2 - log_scale_K).sum(1, keepdims=True) - 0.5 * z_J.shape[1] * LOG_2PI
+    ones_K, ones_J = jnp.ones_like(constant_K), jnp.ones((len(z_J), 1))
+    right_K = jnp.concatenate([precision_K, precision_K * m_K, constant_K, ones_K], axis=1)
+    left_J = jnp.concatenate([-0.5 * x_J**2, x_J, ones_J, -reference_J[:, None]], axis=1)
+    exponent_KJ = jnp.minimum(right_K @ left_J.T, LARGEST)
+    return reference_J + jnp.log(counted_K.astype(float) @ jnp.exp(exponent_KJ))

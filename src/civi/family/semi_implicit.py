@@ -9,7 +9,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.scipy.special import logsumexp
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from civi.errors import require, unknown
 from civi.family.conditional import Conditional
@@ -56,6 +56,16 @@ class SemiImplicit(eqx.Module):
     def log_prob_pairs(self, mixed: Float[Array, "*J K P"], z_J: Float[Array, "J D"]) -> Float[Array, "J K"]:
         """log q(z_j | eps_k) for all pairs, from the outputs of `mix`."""
         return self.conditional.log_prob_pairs(mixed, z_J)
+
+    def log_sum_pairs(
+        self,
+        mixed: Float[Array, "*J K P"],
+        z_J: Float[Array, "J D"],
+        counted_K: Bool[Array, " K"],
+        reference_J: Float[Array, " J"],
+    ) -> Float[Array, " J"]:
+        """log sum_k q(z_j | eps_k) over the inner samples that count, where no gradient is needed."""
+        return self.conditional.log_sum_pairs(mixed, z_J, counted_K, reference_J)
 
     @property
     def context_J(self) -> Any:

@@ -41,7 +41,10 @@ class RunState(NamedTuple):
 
 @dataclass(frozen=True)
 class Trained:
-    """A run: the fitted model, the state to go on from, the history by column, and what happened."""
+    """A run: the fitted model, the state to go on from, the history by column, and what happened.
+
+    seconds are those of the steps, loop_seconds those from the first block to the last with what `watch` does.
+    """
 
     model: Model
     state: RunState
@@ -49,6 +52,7 @@ class Trained:
     steps: int
     seconds: float
     compile_seconds: float
+    loop_seconds: float
 
     @property
     def skipped(self) -> int:
@@ -129,9 +133,9 @@ def train(
     state, history = resume if resume else (start(solver, model, key), empty_history())
     fixed = split(model)[1]
     elapsed = float(history["seconds"][-1]) if len(history["seconds"]) else 0.0
-    program = run_block if key.ndim == 0 else _blocks
+    program = run_block if key.ndim == 0 else run_blocks
     compiled = cast(Any, eqx.filter_jit(program)).lower(solver, fixed, state, jnp.asarray(1)).compile()
-    compile_seconds = time.perf_counter() - begun
+    ready = time.perf_counter()
     length, done = block or 1, int(state.done.max())
     while done < solver.steps and not halted(state).all():
         count = min(length, CAPACITY, solver.steps - done, pause_every - done % pause_every)
@@ -144,7 +148,8 @@ def train(
         length = block or max(1, min(2 * count, round(block_seconds * (done - before) / seconds)))
         if watch and watch(state, history):
             break
-    return Trained(eqx.combine(state.output, fixed), state, history, solver.steps, elapsed, compile_seconds)
+    times = (elapsed, ready - begun, time.perf_counter() - ready)
+    return Trained(eqx.combine(state.output, fixed), state, history, solver.steps, *times)
 
 
 def halted(state: RunState) -> np.ndarray:
@@ -167,7 +172,7 @@ def run_block(solver: Solver, fixed: Model, state: RunState, count: Int[Array, "
     return whole(jax.lax.while_loop(more, body, (state, jnp.zeros((CAPACITY, len(COLUMNS))))))
 
 
-def _blocks(solver: Solver, fixed: Model, states: RunState, count: Int[Array, ""]) -> tuple[RunState, Rows]:
+def run_blocks(solver: Solver, fixed: Model, states: RunState, count: Int[Array, ""]) -> tuple[RunState, Rows]:
     """A block of every run, one after another inside one program.
 
     On a CPU this is faster than vmap, which turns the small products of a step into batched ones.

@@ -13,11 +13,10 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, Int
 
 from civi.errors import require
-from civi.estimate import LogRatios
+from civi.estimate import LogRatios, log_sum_past
 from civi.family import SemiImplicit
 from civi.sharding import spread
 from civi.tracker.base import Auxiliary, Start, Tracked
@@ -53,9 +52,8 @@ class Bank:
         require(whole, "tracker=bank keeps outputs for every datum of a batch and cannot be sketched: use tracker=ring")
         past_BK = jnp.moveaxis(state.mixed_BK, 0, -3).reshape(*lead, -1, outputs)
         past_BK = past_BK if lead else spread(past_BK, "inner")
-        pairs = family.log_prob_pairs(past_BK, ratios.z_J)
         counted = (jnp.arange(inner) < state.kept_B[:, None]).reshape(-1)
-        past_S = logsumexp(pairs, axis=1, where=counted) - ratios.log_p_J
+        past_S = log_sum_past(family, past_BK, counted, ratios) - ratios.log_p_J
         now_S = ratios.fresh_J + jnp.log(ratios.kept)
         effective = jnp.asarray(ratios.kept + state.kept_B.sum(), float)
         pushed = BankState(

@@ -1,0 +1,55 @@
+"""Peak memory of training with a growing number of inner samples, each size in a process of its own."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+from typing import Any
+
+from rich.table import Table
+
+from civi.bench.timing import Advance
+
+SIZES = (1000, 10_000, 100_000, 1_000_000)
+OUTER, STEPS = 128, 2
+
+
+def measure(quick: bool, advance: Advance) -> dict[str, Any]:
+    """Megabytes at the peak of a process that takes STEPS steps."""
+    rows = []
+    for inner in SIZES[:3] if quick else SIZES:
+        advance(f"{inner:,} inner samples")
+        command = [sys.executable, "-m", "civi.bench.memory", str(inner)]
+        peak = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[-1]
+        rows.append({"inner": inner, "megabytes": float(peak)})
+    return {"outer": OUTER, "rows": rows}
+
+
+def peak_of_steps(inner: int) -> float:
+    """Take a few steps of civi without a tracker on the banana; the peak resident memory of this process in MB."""
+    from dataclasses import replace
+
+    import jax
+
+    from civi.bench.workloads import Workload, block, workload
+    from civi.tracker import NoTracker
+
+    work = workload("banana", outer=OUTER, inner=inner)
+    jax.block_until_ready(block(Workload(replace(work.solver, tracker=NoTracker()), work.model), STEPS).run())  # type: ignore[type-var]
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def table(found: dict[str, Any]) -> Table:
+    """A line for each size."""
+    made = Table(title=f"peak memory of a step on the banana, {found['outer']} outer samples", title_justify="left")
+    for name in ("inner samples", "MB", "pairs alone would be MB"):
+        made.add_column(name, justify="right")
+    for row in found["rows"]:
+        pairs = 4 * found["outer"] * row["inner"] / 2**20
+        made.add_row(f"{row['inner']:,}", f"{row['megabytes']:.0f}", f"{pairs:,.0f}")
+    return made
+
+
+if __name__ == "__main__":
+    print(peak_of_steps(int(sys.argv[1])))

@@ -1,0 +1,73 @@
+"""One step of every solver on every workload, with equal outer and inner samples, beside nested Monte Carlo."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.table import Table
+
+from civi.bench.machine import products
+from civi.bench.timing import Advance, in_turns
+from civi.bench.workloads import WORKLOADS, Block, block, image_products, workload
+from civi.solver import SOLVERS
+
+TRAINED = tuple(name for name in SOLVERS if name != "nuts")
+QUICK = ("civi", "nmc-adam", "sivi", "uivi", "mfvb")
+STEPS = {"banana": 200, "waveform": 100, "mnist": 10}
+YARDSTICK = "nmc-adam"
+
+
+def measure(quick: bool, advance: Advance) -> dict[str, Any]:
+    """Milliseconds, arithmetic and compilation of all, workload by workload; the solvers of one take turns."""
+    rows: list[dict[str, Any]] = []
+    for name in WORKLOADS:
+        rows += _on(name, QUICK if quick else TRAINED, 3 if quick else 9, advance)
+    return {"rows": rows}
+
+
+def _on(name: str, solvers: tuple[str, ...], rounds: int, advance: Advance) -> list[dict[str, Any]]:
+    blocks: dict[str, Block] = {}
+    for solver in solvers:
+        advance(f"{name}, compiling {solver}")
+        blocks[solver] = block(workload(name, solver), STEPS[name])
+    samples = workload("mnist").solver.samples  # type: ignore[attr-defined]
+    shapes = image_products(samples.batch, samples.inner)
+    programs = {solver: one.run for solver, one in blocks.items()} | {"products": products(shapes, 10)}
+    timed = in_turns(programs, rounds, advance, f"{name}, ")
+    rate = 10 * 3 * sum(shape.flops for shape in shapes) / timed.pop("products").median
+    rows = []
+    for solver, seconds in timed.items():
+        step = seconds.scaled(1 / STEPS[name])
+        rows.append(
+            {
+                "workload": name,
+                "solver": solver,
+                "milliseconds": 1e3 * step.median,
+                "quartiles": [1e3 * step.low, 1e3 * step.high],
+                "of_nmc": step.median * STEPS[name] / timed[YARDSTICK].median,
+                "compile_seconds": blocks[solver].compile_seconds,
+                "megaflop": blocks[solver].flops / 1e6,
+                "share_of_product_rate": blocks[solver].flops / step.median / rate,
+            }
+        )
+    return rows
+
+
+def table(found: dict[str, Any]) -> Table:
+    """A line for each solver on each workload."""
+    made = Table(title="one step, with civi's outer and inner samples for all", title_justify="left")
+    for name in ("workload", "solver", "ms", "quartiles", "of nmc-adam", "compiling s", "MFLOP", "of product rate"):
+        made.add_column(name, justify="left" if name in ("workload", "solver") else "right")
+    for row in found["rows"]:
+        low, high = row["quartiles"]
+        made.add_row(
+            row["workload"],
+            row["solver"],
+            f"{row['milliseconds']:.3g}",
+            f"{low:.3g} to {high:.3g}",
+            f"{row['of_nmc']:.2f}",
+            f"{row['compile_seconds']:.1f}",
+            f"{row['megaflop']:.3g}",
+            f"{row['share_of_product_rate']:.0%}",
+        )
+    return made
