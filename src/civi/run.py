@@ -138,7 +138,14 @@ def _names(plan: Plan) -> dict[str, Any]:
 
 
 def train_and_save(
-    plan: Plan, model: Model, key: jax.Array, checkpoints: Checkpoints, console: Console, *, resume: bool, team: Team = ALONE
+    plan: Plan,
+    model: Model,
+    key: jax.Array,
+    checkpoints: Checkpoints,
+    console: Console,
+    *,
+    resume: bool,
+    team: Team = ALONE,
 ) -> Trained:
     """Train with a progress bar and checkpoints; an interrupted run leaves a checkpoint of its last block.
 
