@@ -42,6 +42,10 @@ class Checkpoints:
             content = {**arrays, "checksum": _checksum(arrays)}
             self._manager.save(step, args=self._args.Composite(run=self._args.StandardSave(content)))
 
+    def close(self) -> None:
+        """No checkpoint follows."""
+        self._manager.close()
+
     def restore(self, template: RunState) -> tuple[RunState, History, list[str]]:
         """The newest checkpoint that can be read, and a line for every newer one that could not."""
         lines: list[str] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -38,6 +39,17 @@ def run(
     set_: Annotated[
         list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Change a setting, e.g. tracker.steps=20.")
     ] = None,
+    distributed: Annotated[
+        bool, typer.Option("--distributed", help="Use all devices, of a cluster's processes too (docs/distributed.md).")
+    ] = False,
+    coordinator: Annotated[
+        str | None, typer.Option(help="HOST:PORT of process 0, where JAX does not detect it.")
+    ] = None,
+    processes: Annotated[int | None, typer.Option(help="How many processes there are.")] = None,
+    process: Annotated[int | None, typer.Option(help="Which of them this is, from 0.")] = None,
+    inner_devices: Annotated[int, typer.Option(help="Devices that share the inner samples of an outer one.")] = 1,
+    whole_data: Annotated[bool, typer.Option("--whole-data", help="Every device keeps all rows of data.")] = False,
+    wait: Annotated[int, typer.Option(help="Seconds to wait for the other processes to start.")] = 50,
 ) -> None:
     """Fit a task and write config.json, metrics.json, history.csv, draws.nc, figures/ and checkpoints/."""
     if force and resume:
@@ -45,14 +57,21 @@ def run(
     from civi.tasks import find_task
 
     found = find_task(task, data=data, target=target, hold_out=hold_out)
+    from civi.distributed import ALONE, Address, joined
     from civi.report.progress import console
     from civi.run import Plan
     from civi.run import run as run_plan
 
+    address = Address(coordinator, processes, process)
+    if not distributed and (address != Address() or inner_devices != 1 or whole_data):
+        names = "--coordinator, --processes, --process, --inner-devices and --whole-data"
+        raise SettingError(f"{names} are for --distributed: add it")
+
     plan = Plan.make(found, solver, recipe, seed, steps, set_ or [])
     folder = out or Path("runs") / f"{task}-{solver}-{recipe}-{seed}"
     try:
-        run_plan(plan, folder, console(), force=force, resume=resume, checkpoint_every=checkpoint_every)
+        with joined(address, inner_devices, wait, whole_data=whole_data) if distributed else nullcontext(ALONE) as team:
+            run_plan(plan, folder, console(), force=force, resume=resume, checkpoint_every=checkpoint_every, team=team)
     except KeyboardInterrupt:
         typer.echo(f"civi: interrupted; go on with the same command and --resume (folder {folder})", err=True)
         raise typer.Exit(130) from None

@@ -30,6 +30,10 @@ class CheckpointError(CiviError, RuntimeError):
     """A checkpoint that is missing, damaged, or belongs to another run."""
 
 
+class DistributedError(CiviError, RuntimeError):
+    """A run on many devices that cannot be started or go on."""
+
+
 def unknown(what: str, name: str, known: Iterable[str]) -> SettingError:
     """The error for a name that does not exist, with the nearest that does."""
     names = sorted(known)

@@ -4,60 +4,97 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
+import equinox as eqx
 import jax
 from rich.console import Console
 
 from civi.checkpoint import Checkpoints, History
 from civi.config import differences
+from civi.distributed import ALONE, Team, check_divides
 from civi.errors import CheckpointError, SettingError
 from civi.plan import Plan
 from civi.report import files
 from civi.report.history_figure import draw_history
 from civi.report.progress import TrainingBar, flat, result_table
+from civi.sharding import everywhere, on_device, on_host, place
 from civi.solver import Model, RunState, Trained, train
+from civi.solver.base import split
 from civi.solver.loop import empty_history, start
 from civi.solver.nuts import Nuts
 from civi.tasks.posterior import PosteriorTask
 
 
 def run(
-    plan: Plan, folder: Path, console: Console, *, force: bool, resume: bool, checkpoint_every: int
+    plan: Plan,
+    folder: Path,
+    console: Console,
+    *,
+    force: bool,
+    resume: bool,
+    checkpoint_every: int,
+    team: Team = ALONE,
 ) -> dict[str, Any]:
-    """Fit, measure, and write every file of the run; returns the metrics."""
+    """Fit, measure, and write every file of the run; returns the metrics (of many processes, only the leader does)."""
     if checkpoint_every < 1:
         raise SettingError(f"--checkpoint-every must be at least 1, not {checkpoint_every}")
+    if team.mesh is not None:
+        check_divides(plan.settings.solver, team.mesh.shape)
+    console = team.console(console)
     target = plan.make_target()
+    team.check_same(plan.described(), force, resume, checkpoint_every)
+    team.first(lambda: _prepare(plan, folder, force=force, resume=resume))
+    if isinstance(plan.settings.solver, Nuts):
+        metrics, message = _run_reference(plan, target, folder, console)
+    else:
+        begun = time.perf_counter()
+        trained = _run_family(
+            plan, target, folder, console, resume=resume, checkpoint_every=checkpoint_every, team=team
+        )
+        team.part()
+        if not team.leads:
+            return {}
+        metrics = _judge(plan, trained, time.perf_counter() - begun, folder, console)
+        message = trained.message
+    console.print(result_table(metrics, flat(plan.described()["settings"])))
+    console.print(f"{message}; files are in {folder}, figures in {folder / 'figures'}", soft_wrap=True)
+    return metrics
+
+
+def _prepare(plan: Plan, folder: Path, *, force: bool, resume: bool) -> None:
     if resume:
         _check_same_run(plan, folder)
     else:
         files.prepare(folder, force=force)
         files.write_json(folder / "config.json", plan.described())
     (folder / "figures").mkdir(exist_ok=True)
-    if isinstance(plan.settings.solver, Nuts):
-        metrics, message = _run_reference(plan, target, folder, console)
-    else:
-        metrics, message = _run_family(plan, target, folder, console, resume=resume, checkpoint_every=checkpoint_every)
-    console.print(result_table(metrics, flat(plan.described()["settings"])))
-    console.print(f"{message}; files are in {folder}, figures in {folder / 'figures'}", soft_wrap=True)
-    return metrics
 
 
 def _run_family(
-    plan: Plan, target: Any, folder: Path, console: Console, *, resume: bool, checkpoint_every: int
-) -> tuple[dict[str, Any], str]:
-    family_key, train_key, measure_key, draw_key = plan.keys(plan.seed)
-    begun = time.perf_counter()
+    plan: Plan, target: Any, folder: Path, console: Console, *, resume: bool, checkpoint_every: int, team: Team
+) -> Trained:
+    family_key, train_key, *_ = plan.keys(plan.seed)
     with console.status(f"{plan.task.name}: first look"):
         seen = plan.settings.pilot.look(target)
     checkpoints = Checkpoints(folder / "checkpoints", every=checkpoint_every)
     model = Model.make(plan.settings.family, seen, family_key)
-    trained = train_and_save(plan, model, train_key, checkpoints, console, resume=resume)
-    seconds = time.perf_counter() - begun
-    files.write_history(folder / "history.csv", trained.history)
+    if team.mesh is None:
+        return train_and_save(plan, model, train_key, checkpoints, console, resume=resume, team=team)
+    home = on_host(split(model)[1])
+    model = place(model, team.mesh, rows=plan.settings.solver.samples.batch > 0 and not team.whole_data)
+    with team.training():
+        trained = train_and_save(plan, model, train_key, checkpoints, console, resume=resume, team=team)
+    checkpoints.close()
+    return replace(trained, model=on_device(eqx.combine(on_host(trained.state.output), home)))
 
+
+def _judge(plan: Plan, trained: Trained, seconds: float, folder: Path, console: Console) -> dict[str, Any]:
+    """Measure the fitted model; write history, metrics, draws and figures."""
+    _, _, measure_key, draw_key = plan.keys(plan.seed)
+    files.write_history(folder / "history.csv", trained.history)
     with console.status("measuring") as status:
         judged = plan.task.judge(
             trained.model, (measure_key, draw_key), lambda done, of: status.update(f"measuring: {done} of {of}")
@@ -68,7 +105,7 @@ def _run_family(
         status.update("drawing")
         draw_history(trained.history, folder / "figures" / "history.png")
         plan.task.draw(trained.model, {plan.solver: judged.draws}, folder / "figures")
-    return metrics, trained.message
+    return metrics
 
 
 def _run_reference(plan: Plan, target: Any, folder: Path, console: Console) -> tuple[dict[str, Any], str]:
@@ -101,9 +138,19 @@ def _names(plan: Plan) -> dict[str, Any]:
 
 
 def train_and_save(
-    plan: Plan, model: Model, key: jax.Array, checkpoints: Checkpoints, console: Console, *, resume: bool
+    plan: Plan,
+    model: Model,
+    key: jax.Array,
+    checkpoints: Checkpoints,
+    console: Console,
+    *,
+    resume: bool,
+    team: Team = ALONE,
 ) -> Trained:
-    """Train with a progress bar and checkpoints; an interrupted run leaves a checkpoint of its last block."""
+    """Train with a progress bar and checkpoints; an interrupted run leaves a checkpoint of its last block.
+
+    Of many processes none can save alone, so that one that is interrupted leaves the checkpoint before.
+    """
     solver = plan.settings.solver
     with TrainingBar(console, plan.task.name, solver.steps) as bar:
         state, history = start(solver, model, key), empty_history()
@@ -111,6 +158,7 @@ def train_and_save(
             state, history, damaged = checkpoints.restore(state)
             for line in damaged:
                 console.print(f"civi: warning: {line}", style="yellow", soft_wrap=True)
+        state = state if team.mesh is None else everywhere(state, team.mesh)
         latest = [(state, history)]
 
         def watch(state: RunState, history: History) -> None:
@@ -121,8 +169,11 @@ def train_and_save(
 
         try:
             trained = train(solver, model, key, resume=(state, history), watch=watch, pause_every=checkpoints.every)
-        finally:
-            checkpoints.save(*latest[0])
+        except BaseException:
+            if not team.is_many:
+                checkpoints.save(*latest[0])
+            raise
+        checkpoints.save(*latest[0])
     return trained
 
 

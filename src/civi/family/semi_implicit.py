@@ -16,6 +16,7 @@ from civi.family.conditional import Conditional
 from civi.family.mixing import ACTIVATIONS, ConstantMixing, MixingNetwork
 from civi.family.noise import GaussianNoise
 from civi.family.registry import CONDITIONALS
+from civi.sharding import spread
 
 MIXINGS = ("network", "constant")
 
@@ -30,7 +31,7 @@ class Outer(NamedTuple):
 def draw_outer(noise: GaussianNoise, conditional: Conditional, key: PRNGKeyArray, count: int) -> Outer:
     """(u_j, eps_j) ~ q(u) q(eps)."""
     key_eps, key_u = jax.random.split(key)
-    return Outer(noise.sample(key_eps, count), conditional.draw_base(key_u, count))
+    return spread(Outer(noise.sample(key_eps, count), conditional.draw_base(key_u, count)), "outer")
 
 
 class SemiImplicit(eqx.Module):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import equinox as eqx
@@ -11,6 +11,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from civi.family import Amortised, Architecture, SemiImplicit
 from civi.pilot import PILOTS, NoPilot, Pilot
+from civi.sharding import spread
 from civi.target import PairedTarget, Target, batch_of, log_prob_each
 
 OUTPUTS = ("last", "average", "uniform")
@@ -38,6 +39,7 @@ class Model(eqx.Module):
         if not isinstance(self.family, Amortised):
             return self.family, target
         target = target if index_S is None else target.take(index_S)
+        target = replace(target, x_J=spread(target.x_J, "outer"))
         return self.family.given(target.x_J), target
 
     def first_look(self, key: PRNGKeyArray, count: int) -> tuple[Float[Array, "J D"], Float[Array, " J"]]:

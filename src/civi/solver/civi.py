@@ -105,10 +105,11 @@ class Civi:
         outer_count = self.samples.at("outer", t, self.steps)
         share_J = pool.shares(outer_count, self.samples.most("outer", self.steps), share_key)
         picked = self.sketch.pick(share_J, sketch_key)
-        outer_S = jax.tree.map(lambda values_J: values_J[picked.index_S], state.pool.outer)
+        subset_S = None if self.sketch.form == "none" else picked.index_S
+        outer_S = jax.tree.map(lambda values_J: values_J if subset_S is None else values_J[subset_S], state.pool.outer)
 
         def objective(params: Model) -> tuple[Array, Evaluated]:
-            seen = self._oracle(params, fixed, batch_key, picked.index_S, outer_S, "inner", t, inner_key)
+            seen = self._oracle(params, fixed, batch_key, subset_S, outer_S, "inner", t, inner_key)
             tracked, tracker = self.tracker.observe(state.tracker, *jax.lax.stop_gradient(seen), picked.index_S)
             _, ratios = seen
             return self._weighted(ratios, tracked, tracker, picked.share_S)

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
 
+from civi.sharding import agreed, whole
 from civi.solver.base import Info, Model, Solver, split
 from civi.target import check_shape, check_values
 from civi.target.autoencoder import Autoencoder
@@ -98,7 +99,7 @@ def _start(solver: Solver, params: Model, fixed: Model, key: PRNGKeyArray) -> tu
     init_key, check_key, run_key = jax.random.split(key, 3)
     first_draws, log_p = model.first_look(check_key, 64)
     state, zero = solver.init(model, init_key), jnp.asarray(0)
-    return _strong(RunState(run_key, zero, state, state.params, zero, zero)), first_draws, log_p
+    return whole((_strong(RunState(run_key, zero, state, state.params, zero, zero)), first_draws, log_p))
 
 
 def _starts(solver: Solver, params: Model, fixed: Model, keys: Key[Array, " runs"]) -> tuple[RunState, Array, Array]:
@@ -140,7 +141,7 @@ def train(
         count = min(length, CAPACITY, solver.steps - done, pause_every - done % pause_every)
         clock = time.perf_counter()
         state, rows = jax.block_until_ready(compiled(solver, fixed, state, jnp.asarray(count)))
-        seconds = time.perf_counter() - clock
+        seconds = agreed(time.perf_counter() - clock)
         before, done = done, int(state.done.max())
         history = _extend(history, rows, before, state.done, elapsed, seconds)
         elapsed += seconds
@@ -168,7 +169,7 @@ def run_block(solver: Solver, fixed: Model, state: RunState, count: Int[Array, "
         new, row = _guarded_step(solver, fixed, state)
         return new, jax.lax.dynamic_update_index_in_dim(rows, row, state.done - first, 0)
 
-    return jax.lax.while_loop(more, body, (state, jnp.zeros((CAPACITY, len(COLUMNS)))))
+    return whole(jax.lax.while_loop(more, body, (state, jnp.zeros((CAPACITY, len(COLUMNS))))))
 
 
 def run_blocks(solver: Solver, fixed: Model, states: RunState, count: Int[Array, ""]) -> tuple[RunState, Rows]:

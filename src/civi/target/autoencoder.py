@@ -36,15 +36,17 @@ class Decoder(Protocol):
 
 
 class Images(eqx.Module):
-    """Bits, or grey values 0 to 255 that every batch turns into bits afresh (dynamic binarisation)."""
+    """Bits, or grey values 0 to 255 that every batch turns into bits afresh (dynamic binarisation).
 
-    pixels: UInt8[Array, "N X"]
-    grey: bool = eqx.field(static=True, default=False)
+    `pixels` may have more than `rows` rows, where they lie on many devices; those are never drawn.
+    """
 
-    @property
-    def rows(self) -> int:
-        """N."""
-        return len(self.pixels)
+    pixels: UInt8[Array, "M X"]
+    grey: bool = eqx.field(static=True)
+    rows: int = eqx.field(static=True)
+
+    def __init__(self, pixels: UInt8[Array, "N X"], grey: bool = False) -> None:
+        self.pixels, self.grey, self.rows = pixels, grey, len(pixels)
 
     def batch(self, key: PRNGKeyArray, count: int) -> Float[Array, "J X"]:
         """Random rows as bits."""

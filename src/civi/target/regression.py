@@ -7,6 +7,8 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from civi.sharding import spread
+
 ROWS = 10_000
 
 
@@ -14,9 +16,10 @@ class LogisticRegression(eqx.Module):
     """log p(y, z) = weight sum_n [y_n x_n z - log(1 + exp(x_n z))] + log N(z; 0, prior_scale^2 I).
 
     `weight` is 1 for all rows and N/B for a batch of B rows, so that a batch's log density is unbiased.
+    x may have more rows than y, where it lies on many devices; those do not count.
     """
 
-    x: Float[Array, "N D"]
+    x: Float[Array, "M D"]
     y: Float[Array, " N"]
     weight: float = eqx.field(static=True, default=1.0)
     prior_scale: float = eqx.field(static=True, default=10.0)
@@ -28,7 +31,7 @@ class LogisticRegression(eqx.Module):
     @property
     def rows(self) -> int:
         """N."""
-        return self.x.shape[0]
+        return len(self.y)
 
     def log_prob(self, z: Float[Array, " D"]) -> Float[Array, ""]:
         standard = z / self.prior_scale
@@ -37,22 +40,23 @@ class LogisticRegression(eqx.Module):
 
     def _log_likelihood(self, z: Float[Array, " D"]) -> Float[Array, ""]:
         """ROWS rows at a time, so that a million rows need no more memory for many z than ten thousand."""
-        blocks = self.rows // ROWS
+        blocks, x = self.rows // ROWS, self.x[: self.rows]
         if blocks < 2:
-            return _log_bernoulli(self.x, self.y, z)
+            return _log_bernoulli(x, self.y, z)
 
         @jax.checkpoint
         def add(total: Array, rows: tuple[Array, Array]) -> tuple[Array, None]:
             return total + _log_bernoulli(*rows, z), None
 
-        whole = (self.x[: blocks * ROWS].reshape(blocks, ROWS, -1), self.y[: blocks * ROWS].reshape(blocks, ROWS))
-        rest = _log_bernoulli(self.x[blocks * ROWS :], self.y[blocks * ROWS :], z)
+        whole = (x[: blocks * ROWS].reshape(blocks, ROWS, -1), self.y[: blocks * ROWS].reshape(blocks, ROWS))
+        rest = _log_bernoulli(x[blocks * ROWS :], self.y[blocks * ROWS :], z)
         return jax.lax.scan(add, rest, whole)[0]
 
     def batch(self, key: PRNGKeyArray, count: int) -> LogisticRegression:
         """The same posterior seen through `count` rows drawn with replacement."""
         index = jax.random.randint(key, (count,), 0, self.rows)
-        return LogisticRegression(self.x[index], self.y[index], self.weight * self.rows / count, self.prior_scale)
+        x, y = spread((self.x[index], self.y[index]), "inner")
+        return LogisticRegression(x, y, self.weight * self.rows / count, self.prior_scale)
 
 
 def _log_bernoulli(x: Float[Array, "N D"], y: Float[Array, " N"], z: Float[Array, " D"]) -> Float[Array, ""]:

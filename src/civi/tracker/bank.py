@@ -18,6 +18,7 @@ from jaxtyping import Array, Float, Int
 from civi.errors import require
 from civi.estimate import LogRatios, log_sum_past
 from civi.family import SemiImplicit
+from civi.sharding import spread
 from civi.tracker.base import Auxiliary, Start, Tracked
 
 
@@ -50,6 +51,7 @@ class Bank:
         whole = not lead or lead[0] == len(index_S)
         require(whole, "tracker=bank keeps outputs for every datum of a batch and cannot be sketched: use tracker=ring")
         past_BK = jnp.moveaxis(state.mixed_BK, 0, -3).reshape(*lead, -1, outputs)
+        past_BK = past_BK if lead else spread(past_BK, "inner")
         counted = (jnp.arange(inner) < state.kept_B[:, None]).reshape(-1)
         past_S = log_sum_past(family, past_BK, counted, ratios) - ratios.log_p_J
         now_S = ratios.fresh_J + jnp.log(ratios.kept)

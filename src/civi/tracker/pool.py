@@ -81,6 +81,10 @@ class Pool:
         steps_kept = state.steps_kept + 1
         switch = steps_kept >= self.switch_every
         fresh = self._draw_block(draw_outer, key, state.next_block)
+        place = PoolState(state.outer, state.next_block + switch, jnp.where(switch, 0, steps_kept))
+        if self.block == self.chunk:
+            outer = jax.tree.map(lambda old, new: jnp.where(switch, new, old), state.outer, fresh)
+            return place._replace(outer=outer), jnp.full(self.chunk, switch)
         first = (state.next_block * self.block) % self.chunk
         position_B = (first + jnp.arange(self.block)) % self.chunk
         new_J = jnp.zeros(self.chunk, bool).at[position_B].set(switch)
@@ -89,7 +93,7 @@ class Pool:
             return old.at[position_B].set(jnp.where(switch, new, old[position_B]))
 
         outer = jax.tree.map(replaced, state.outer, fresh)
-        return PoolState(outer, state.next_block + switch, jnp.where(switch, 0, steps_kept)), new_J
+        return place._replace(outer=outer), new_J
 
     def _draw_block(
         self, draw_outer: Callable[[PRNGKeyArray, int], Outer], key: PRNGKeyArray, index: Int[Array, ""]

@@ -1,0 +1,109 @@
+"""Runs for test_distributed.py in processes of their own: tasks without their measures, and a process that dies.
+
+python many_devices.py run ARGUMENTS      `civi run ARGUMENTS`; dies by SIGKILL at step DIE_AT, if that is set
+python many_devices.py four FOLDER        four virtual devices: the banana on two by two, images on four by one
+"""
+
+import json
+import os
+import re
+import signal
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from rich.console import Console
+
+import civi.data.images
+import civi.diagnose
+import civi.run
+from civi.data.images import ImageData
+from civi.diagnose import Bounds
+from civi.distributed import Address, Team, joined
+from civi.plan import Plan
+from civi.report.progress import TrainingBar
+from civi.sharding import make_mesh, place
+from civi.solver import Model
+from civi.solver.base import split
+from civi.solver.loop import run_block, start
+from civi.tasks import TASKS
+from civi.tasks.base import Judged
+from civi.tasks.images import ImageTask
+
+STEPS, EVERY, ROWS = 200, 50, 30
+TOY = ("samples.outer=8", "samples.inner=6", "tracker.steps=2", "family.hidden=4")
+IMAGES = (
+    *(
+        "samples.outer=8",
+        "samples.batch=8",
+        "samples.inner=4",
+        "tracker=bank",
+        "tracker.steps=2",
+        "pool.switch_every=2",
+    ),
+    *("family.hidden=6,5", "family.decoder_hidden=5", "family.latent_dim=2", "family.noise_dim=2"),
+)
+
+
+def without_measures() -> None:
+    """Training is what matters here; images are few, and not as many as devices would like."""
+    bits = np.random.default_rng(0).integers(0, 2, (ROWS, 12)).astype(np.uint8)
+    few = ImageData(bits, bits[:2], grey=False, source="a few bits")
+    civi.data.images.static_mnist = lambda: few
+    TASKS["banana"] = replace(TASKS["banana"], measure=lambda *_: {}, picture=lambda *_: [])
+    civi.diagnose.neg_elbo_bounds = lambda *_: Bounds(1.0, 0.1, 0.9, 0.1)
+    civi.run.draw_history = lambda *_: None
+    ImageTask.judge = lambda *_: Judged({}, np.zeros((1, 2, 2, 2)))
+    ImageTask.draw = lambda *_: None
+
+
+def plan(task: str, seed: int = 0, *changes: str) -> Plan:
+    return Plan.make(task, "civi", "default", seed, STEPS, [*(TOY if task == "banana" else IMAGES), *changes])
+
+
+def fit(chosen: Plan, folder: Path, team: Team | None = None) -> None:
+    how = {"force": False, "resume": False, "checkpoint_every": EVERY}
+    civi.run.run(chosen, folder, Console(quiet=True), **how, **({} if team is None else {"team": team}))
+
+
+def on_four_devices(folder: Path) -> None:
+    """Both runs, and what the program of a step of the second looks like."""
+    with joined(Address(), inner=2) as team:
+        fit(plan("banana"), folder / "two-by-two", team)
+    images, mesh = plan("mnist"), make_mesh()
+    fit(images, folder / "images", Team(mesh))
+    model = place(Model.make(images.settings.family, images.make_target(), jax.random.key(0)), mesh, rows=True)
+    with jax.set_mesh(mesh):
+        state = start(images.settings.solver, model, jax.random.key(1))
+        lowered = eqx.filter_jit(run_block).lower(images.settings.solver, split(model)[1], state, jnp.asarray(1))
+        program = lowered.compile().compiled.as_text()
+    reduced = re.findall(r"(\S+) all-reduce\(|\((.*)\) all-reduce\(", program)
+    pixels = model.target.data.pixels
+    facts = {
+        "all-reduced": ["".join(each) for each in reduced],
+        "program": sorted(set(re.findall(r"f32\[\d+,12\]", program))),
+        "part": pixels.sharding.shard_shape(pixels.shape),
+        "whole": all(leaf.is_fully_replicated for leaf in jax.tree.leaves(state)),
+    }
+    (folder / "facts.json").write_text(json.dumps(facts))
+
+
+def die(self: TrainingBar, done: int, neg_elbo: float) -> None:
+    if done >= int(os.environ["DIE_AT"]):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    without_measures()
+    if "DIE_AT" in os.environ:
+        TrainingBar.update = die
+    if sys.argv[1] == "four":
+        on_four_devices(Path(sys.argv[2]))
+    else:
+        from civi.cli import main
+
+        main()
