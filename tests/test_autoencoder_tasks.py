@@ -7,7 +7,6 @@ from pathlib import Path
 
 import jax
 import numpy as np
-import orbax.checkpoint as ocp
 import pytest
 from matplotlib.image import imread
 from typer.testing import CliRunner
@@ -29,6 +28,7 @@ from civi.tasks import TASKS
 from civi.tasks.base import Judged
 from civi.tracker import Extrapolated
 from civi.update import CiviAdam
+from saved_runs import arrays
 
 image_tasks = importlib.import_module("civi.tasks.images")
 diagnosed = importlib.import_module("civi.diagnose.autoencoder")
@@ -245,16 +245,6 @@ def test_a_comparison(tmp_path):
     assert curves["civi"]["neg_elbo"][2] != curves["nmc-adam"]["neg_elbo"][2]
 
 
-def checkpoint(folder: Path) -> dict[str, np.ndarray]:
-    """Everything in the last checkpoint, by name, except the seconds."""
-    manager = ocp.CheckpointManager((folder / "checkpoints").resolve())
-    saved = manager.restore(STEPS, args=ocp.args.Composite(run=ocp.args.StandardRestore()))["run"]
-    manager.close()
-    named = {f"{part}.{name}": np.asarray(saved[part][name]) for part in ("state", "history") for name in saved[part]}
-    del named["history.seconds"]
-    return named
-
-
 def test_a_run_interrupted_while_a_batch_is_kept_goes_on_to_the_same_bits(mnist, tmp_path, monkeypatch):
     """Step 5 of chunks of three: parameters, bank, batch and chunk are all in the middle of something."""
 
@@ -271,7 +261,7 @@ def test_a_run_interrupted_while_a_batch_is_kept_goes_on_to_the_same_bits(mnist,
         assert invoke(arguments).exit_code == 130
     assert [path.name for path in (tmp_path / "run" / "checkpoints").iterdir()] == ["5"]
     assert invoke([*arguments, "--resume"]).exit_code == 0
-    expected, got = checkpoint(mnist), checkpoint(tmp_path / "run")
+    expected, got = arrays(mnist, STEPS), arrays(tmp_path / "run", STEPS)
     assert expected.keys() == got.keys()
     assert [name for name in expected if expected[name].tobytes() != got[name].tobytes()] == []
 

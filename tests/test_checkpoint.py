@@ -8,6 +8,8 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import orbax.checkpoint as ocp
 import pytest
@@ -16,9 +18,14 @@ from typer.testing import CliRunner
 import civi.diagnose
 import civi.run
 from civi import cli
+from civi.checkpoint import Checkpoints
 from civi.diagnose import Bounds
 from civi.report.progress import TrainingBar
+from civi.solver.civi import Civi
+from civi.solver.loop import empty_history, start
 from civi.tasks import TASKS
+from civi.update import Samples
+from saved_runs import arrays
 
 STEPS, EVERY = 60, 20
 TINY = ["samples.outer=8", "samples.inner=5", "tracker.steps=2", "family.hidden=4"]
@@ -51,16 +58,6 @@ def kept(folder: Path) -> list[int]:
     return sorted(int(path.name) for path in (folder / "checkpoints").iterdir() if path.name.isdigit())
 
 
-def arrays(folder: Path, step: int = STEPS) -> dict[str, np.ndarray]:
-    """Everything in a checkpoint, by name, except the seconds."""
-    manager = ocp.CheckpointManager((folder / "checkpoints").resolve())
-    saved = manager.restore(step, args=ocp.args.Composite(run=ocp.args.StandardRestore()))["run"]
-    manager.close()
-    named = {f"{part}.{name}": np.asarray(saved[part][name]) for part in ("state", "history") for name in saved[part]}
-    del named["history.seconds"]
-    return named
-
-
 def history(folder: Path, *without: str) -> list[dict[str, str]]:
     with (folder / "history.csv").open() as file:
         return [{name: value for name, value in row.items() if name not in without} for row in csv.DictReader(file)]
@@ -86,7 +83,7 @@ def lose_item(folder: Path, step: int) -> None:
 
 
 def assert_same_end(folder: Path, undisturbed: Path) -> None:
-    expected, got = arrays(undisturbed), arrays(folder)
+    expected, got = arrays(undisturbed, STEPS), arrays(folder, STEPS)
     assert expected.keys() == got.keys()
     differing = [name for name in expected if expected[name].tobytes() != got[name].tobytes()]
     assert differing == []
@@ -189,7 +186,7 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_is_used(interrupt, und
         f"civi: warning: checkpoint {folder.resolve()}/checkpoints/40 is damaged and was not used: "
     )
     assert_same_end(folder, undisturbed)
-    assert arrays(folder, 40)["history.neg_elbo"].tobytes() == arrays(folder)["history.neg_elbo"][:40].tobytes()
+    assert arrays(folder, 40)["history.neg_elbo"].tobytes() == arrays(folder, STEPS)["history.neg_elbo"][:40].tobytes()
 
 
 def test_an_interrupt_before_the_first_step_leaves_no_checkpoint(tmp_path, monkeypatch):
@@ -220,3 +217,16 @@ def test_resume_without_a_checkpoint_is_an_error(tmp_path, undisturbed, failing)
         f"there is no checkpoint in {folder.resolve()}/checkpoints to resume from: run without --resume"
     )
     assert (folder / "metrics.json").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("every", "expected"), [(None, [2000, 4000]), (1000, [2000, 3000, 4000])], ids=["by default", "asked for"]
+)
+def test_by_default_checkpoints_are_also_seconds_apart(tmp_path, linear_model, every, expected):
+    """Steps of 6 ms: every 1,000 steps are 6 seconds, and 10 must be between two checkpoints."""
+    checkpoints = Checkpoints(tmp_path, every)
+    state = start(Civi(samples=Samples(2, 2)), linear_model, jax.random.key(0))
+    for done in range(500, 4001, 500):
+        history = {name: np.array([0.006 * done]) for name in empty_history()}
+        checkpoints.save_if_due(state._replace(done=jnp.asarray(done)), history)
+    assert sorted(int(path.name) for path in tmp_path.iterdir()) == expected

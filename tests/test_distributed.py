@@ -10,7 +10,6 @@ import time
 from pathlib import Path
 
 import numpy as np
-import orbax.checkpoint as ocp
 import pytest
 
 import civi.data.images
@@ -24,6 +23,7 @@ from civi.sharding import make_mesh
 from civi.tasks import TASKS
 from civi.tasks.images import ImageTask
 from many_devices import EVERY, STEPS, TOY, fit, plan
+from saved_runs import arrays
 
 GONE = "civi: error: a process of this run is gone, so this one ends too: restart all processes with --resume"
 # Sums in another order make 4e-6 of an array's largest number in 200 steps, half of the samples more than 0.1.
@@ -63,19 +63,9 @@ def end(process: subprocess.Popen[str]) -> tuple[int, str, str]:
     return process.returncode, out, error
 
 
-def checkpoint(folder: Path) -> dict[str, np.ndarray]:
-    """Everything in the last checkpoint but the seconds."""
-    manager = ocp.CheckpointManager((folder / "checkpoints").resolve())
-    saved = manager.restore(STEPS, args=ocp.args.Composite(run=ocp.args.StandardRestore()))["run"]
-    manager.close()
-    named = {f"{part}.{name}": np.asarray(saved[part][name]) for part in ("state", "history") for name in saved[part]}
-    del named["history.seconds"]
-    return named
-
-
 def drift(folder: Path, other: Path) -> float:
     """The largest difference of two runs' states, each array's in units of its largest number; of equal shapes."""
-    one, two = ({k: v for k, v in checkpoint(path).items() if k.startswith("state.")} for path in (folder, other))
+    one, two = ({k: v for k, v in arrays(path, STEPS).items() if k.startswith("state.")} for path in (folder, other))
     assert one.keys() == two.keys()
     comparable = [name for name in one if one[name].size and one[name].shape == two[name].shape]
     pairs = [(one[name].astype(float), two[name].astype(float)) for name in comparable]
@@ -178,7 +168,7 @@ def test_a_process_that_dies_ends_the_run_in_a_line_and_a_restart_ends_where_it_
     for process in two(broken, "--resume"):
         code, _, error = end(process)
         assert (code, error) == (0, "")
-    expected, got = checkpoint(undisturbed), checkpoint(broken)
+    expected, got = arrays(undisturbed, STEPS), arrays(broken, STEPS)
     assert expected.keys() == got.keys()
     assert [name for name in expected if expected[name].tobytes() != got[name].tobytes()] == []
 

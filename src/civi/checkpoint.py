@@ -13,23 +13,36 @@ import numpy as np
 from civi.errors import CheckpointError
 from civi.solver.loop import RunState, empty_history
 
-KEEP = 3
+KEEP, STEPS, SECONDS = 3, 1000, 10.0
 History = dict[str, np.ndarray]
 
 
 class Checkpoints:
-    """The checkpoints in one folder, named by step; one is due every `every` steps."""
+    """The checkpoints in one folder, named by step; one is due every `every` steps.
 
-    def __init__(self, folder: Path, every: int) -> None:
+    every = None: every STEPS steps, but not within SECONDS of training after the last one, so that saving takes about a
+    hundredth of a run whose steps are short.
+    """
+
+    def __init__(self, folder: Path, every: int | None) -> None:
         import orbax.checkpoint as ocp
 
         logging.getLogger("absl").setLevel(logging.CRITICAL)
         options = ocp.CheckpointManagerOptions(max_to_keep=KEEP, enable_async_checkpointing=False)
-        self.every = every
+        self.every = STEPS if every is None else every
+        self._least_seconds = SECONDS if every is None else 0.0
+        self._saved_at = 0.0
         self._folder = folder.resolve()
         self._manager = ocp.CheckpointManager(self._folder, options=options)
         self._args = ocp.args
         self._damaged: set[int] = set()
+
+    def save_if_due(self, state: RunState, history: History) -> None:
+        """Write the checkpoint of this step if it is time for one, by the seconds of the history."""
+        seconds = float(history["seconds"][-1])
+        if int(state.done) % self.every == 0 and seconds - self._saved_at >= self._least_seconds:
+            self.save(state, history)
+            self._saved_at = seconds
 
     def save(self, state: RunState, history: History) -> None:
         """Write the checkpoint of this step, unless it is there already; before the first step there is none."""

@@ -35,7 +35,9 @@ def run(
     data: Annotated[Path | None, typer.Option(help="Your own CSV file, for the task `regression`.")] = None,
     target: Annotated[str | None, typer.Option(help="Which column of the file is to be predicted.")] = None,
     hold_out: Annotated[float, typer.Option(help="Share of the file's rows kept for testing.")] = 0.0,
-    checkpoint_every: Annotated[int, typer.Option(help="Steps between checkpoints.")] = 1000,
+    checkpoint_every: Annotated[
+        int | None, typer.Option(help="Steps between checkpoints; 1000 and at least 10 seconds by default.")
+    ] = None,
     set_: Annotated[
         list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Change a setting, e.g. tracker.steps=20.")
     ] = None,

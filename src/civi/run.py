@@ -35,11 +35,11 @@ def run(
     *,
     force: bool,
     resume: bool,
-    checkpoint_every: int,
+    checkpoint_every: int | None,
     team: Team = ALONE,
 ) -> dict[str, Any]:
     """Fit, measure, and write every file of the run; returns the metrics (of many processes, only the leader does)."""
-    if checkpoint_every < 1:
+    if checkpoint_every is not None and checkpoint_every < 1:
         raise SettingError(f"--checkpoint-every must be at least 1, not {checkpoint_every}")
     if team.mesh is not None:
         check_divides(plan.settings.solver, team.mesh.shape)
@@ -74,7 +74,7 @@ def _prepare(plan: Plan, folder: Path, *, force: bool, resume: bool) -> None:
 
 
 def _run_family(
-    plan: Plan, target: Any, folder: Path, console: Console, *, resume: bool, checkpoint_every: int, team: Team
+    plan: Plan, target: Any, folder: Path, console: Console, *, resume: bool, checkpoint_every: int | None, team: Team
 ) -> Trained:
     family_key, train_key, *_ = plan.keys(plan.seed)
     with console.status(f"{plan.task.name}: first look"):
@@ -163,8 +163,7 @@ def train_and_save(
 
         def watch(state: RunState, history: History) -> None:
             latest[0] = (state, history)
-            if int(state.done) % checkpoints.every == 0:
-                checkpoints.save(state, history)
+            checkpoints.save_if_due(state, history)
             bar.update(int(state.done), float(history["neg_elbo"][-20:].mean()))
 
         try:

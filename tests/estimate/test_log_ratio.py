@@ -103,6 +103,23 @@ def test_a_sum_over_past_outputs_in_blocks_is_that_of_all_at_once(monkeypatch):
     np.testing.assert_allclose(log_sum_past(family, mixed_K, counted_K, ratios), whole, rtol=1e-5)
 
 
+def test_single_precision_agrees_with_double():
+    family = Architecture(hidden=(8,)).init(2, jax.random.key(1))
+    noise = family.draw_outer(jax.random.key(2), 16), family.noise.sample(jax.random.key(3), 100)
+
+    def fresh(family, noise):
+        return log_ratios(family, LogDensity(lambda z: -z @ z, 2), *noise, jnp.asarray(100)).fresh_J
+
+    single = fresh(family, noise)
+    with jax.enable_x64():
+        wide = jax.tree.map(
+            lambda leaf: jnp.asarray(leaf, "float64") if eqx.is_inexact_array(leaf) else leaf, (family, noise)
+        )
+        double = fresh(*wide)
+    assert double.dtype == jnp.float64
+    np.testing.assert_allclose(single, double, rtol=1e-5, atol=1e-5)
+
+
 def test_mix_own_is_the_weighted_mean_and_its_weight_has_no_gradient():
     log_mean, own, weight = jnp.array([-3.0, 1.0]), jnp.array([0.5, -50.0]), jnp.array([0.1, 0.3])
     expected = np.log(np.asarray(weight) * np.exp(np.asarray(own)) + (1 - np.asarray(weight)) * np.exp(log_mean))

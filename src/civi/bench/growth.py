@@ -89,7 +89,7 @@ def _runs(seeds: int) -> tuple[Workload, Model, Key[Array, " seeds"]]:
 
 SWEEPS: dict[str, tuple[tuple[int, ...], Callable[[int], Program]]] = {
     "outer samples K1 (banana)": ((64, 256, 1024, 4096), _samples("outer")),
-    "inner samples K2 (banana)": ((50, 200, 800, 3200), _samples("inner")),
+    "inner samples K2 (banana)": ((50, 200, 800, 3200, 12_800), _samples("inner")),
     "dimension (Gaussian)": ((4, 16, 64, 256), _dimension),
     "rows (regression, 16 outer)": ((1000, 10_000, 100_000, 1_000_000), _rows),
     "seeds (banana)": ((1, 2, 8, 32), _seeds),

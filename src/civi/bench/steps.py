@@ -14,7 +14,7 @@ from civi.solver import SOLVERS
 TRAINED = tuple(name for name in SOLVERS if name != "nuts")
 ONE_POOL = "cadam"
 QUICK = ("civi", "nmc-adam", "sivi", "uivi", "mfvb")
-STEPS = {"banana": 200, "waveform": 100, "mnist": 10}
+STEPS = {"banana": 40, "waveform": 40, "mnist": 10}
 YARDSTICK = "nmc-adam"
 
 

@@ -64,7 +64,10 @@ def target(name: str) -> Any:
 
 
 def block(work: Workload, steps: int) -> Block:
-    """`steps` steps (at most CAPACITY) of the training loop, from the same state every time."""
+    """`steps` steps (at most CAPACITY) of the training loop, from the same state every time.
+
+    Fewer than PATIENCE steps are always all run, also by a method that diverges.
+    """
     state, fixed = start(work.solver, work.model, jax.random.key(2)), split(work.model)[1]
     begun = time.perf_counter()
     compiled = cast(Any, eqx.filter_jit(run_block)).lower(work.solver, fixed, state, jnp.asarray(1)).compile()

@@ -23,7 +23,7 @@ class TrainingBar:
     """A bar with the current neg_elbo and the time left; `update` is cheap."""
 
     def __init__(self, console: Console, name: str, steps: int) -> None:
-        self._progress = Progress(*COLUMNS, console=console)
+        self._progress = Progress(*COLUMNS, console=console, refresh_per_second=4)
         self._task = self._progress.add_task(f"{name}: compiling", total=steps, neg_elbo="-")
         self._name = name
 
