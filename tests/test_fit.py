@@ -13,8 +13,8 @@ import pytest
 from scipy import stats
 
 import civi
-from civi import several
 from civi.errors import SettingError, TargetError
+from civi.solver import several
 from civi.target.user import user_target
 
 SCALES = np.array([1e-2, 1.0, 50.0])

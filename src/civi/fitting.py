@@ -16,8 +16,8 @@ from civi.family import Architecture
 from civi.pilot.gaussian import Gaussian, Guess
 from civi.pilot.proper import check_proper
 from civi.posterior import Guesses, Posterior
-from civi.several import train_runs
 from civi.solver import SOLVERS
+from civi.solver.several import train_runs
 from civi.target import Target
 from civi.target.user import batch_size, user_target
 from civi.update import FirstOrder, Samples

@@ -85,3 +85,9 @@ def _group(model: Any, x_J: Any, key: PRNGKeyArray, draws: int) -> Scores:
 
 def _repeated(x_J: Any, count: int) -> Any:
     return jax.tree.map(lambda leaf: jnp.repeat(leaf, count, axis=0), x_J)
+
+
+def latents(model: Any, x_J: Any, key: PRNGKeyArray, draws: int) -> np.ndarray:
+    """Posterior draws of z for some data: (chain, draw, datum, dim) with one chain."""
+    family, count = model.family.given(x_J), len(jax.tree.leaves(x_J)[0])
+    return np.asarray(jax.lax.map(lambda key: family.sample(key, count), jax.random.split(key, draws)))[None]

@@ -49,7 +49,7 @@ class ImageTask(Task):
         import jax.numpy as jnp
         import numpy as np
 
-        from civi.diagnose.autoencoder import scores
+        from civi.diagnose.autoencoder import latents, scores
         from civi.diagnose.divergence import mean_and_se
 
         test = self._test_bits()
@@ -104,16 +104,6 @@ class ImageTask(Task):
 
         order = np.random.default_rng(0).permutation(len(test))
         return test[order[:count]]
-
-
-def latents(model: Any, x_J: Any, key: Any, draws: int) -> np.ndarray:
-    """Posterior draws of z for some data: (chain, draw, datum, dim) with one chain."""
-    import jax
-    import numpy as np
-
-    family = model.family.given(x_J)
-    count = len(jax.tree.leaves(x_J)[0])
-    return np.asarray(jax.lax.map(lambda key: family.sample(key, count), jax.random.split(key, draws)))[None]
 
 
 def _walks(z: np.ndarray) -> np.ndarray:

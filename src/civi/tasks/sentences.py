@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from civi.tasks.base import Advance, Draws, Judged, Task
-from civi.tasks.images import latents
 
 if TYPE_CHECKING:
     from civi.data.text import TextData
@@ -52,7 +51,7 @@ class SentenceTask(Task):
         import numpy as np
 
         from civi.data.text import unigram_perplexity
-        from civi.diagnose.autoencoder import scores
+        from civi.diagnose.autoencoder import latents, scores
         from civi.diagnose.divergence import mean_and_se
 
         count, draws = (len(self.load().test.lengths), ALL_DRAWS) if advance else (FEW_SENTENCES, FEW_DRAWS)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from civi.several import gained
+from civi.solver.several import gained
 
 STEPS = 1500
 

@@ -15,8 +15,8 @@ import optax
 from jaxtyping import Array, Key
 
 from civi.family import Architecture, SemiImplicit
-from civi.solver import Model, RunState, train
-from civi.solver.loop import Trained, halted
+from civi.solver.base import Model
+from civi.solver.loop import RunState, Trained, halted, train
 from civi.target import Target
 
 LOOK, FIRST_LOOK, FEWEST = 250, 2500, 60
