@@ -12,7 +12,7 @@ from civi.compare import run_solver
 from civi.diagnose.divergence import log_ratio_bounds
 from civi.outcome import Curve, Outcome, ranked
 from civi.plan import Plan
-from civi.report.comparison import happened
+from civi.report.comparison import _around_the_ends, happened
 from civi.solver import SOLVERS, Model, Settings, train
 from civi.solver.civi import Civi
 from civi.tracker import NoTracker
@@ -79,6 +79,16 @@ def test_many_seeds_at_once_are_the_single_runs():
 def outcome(name, kl, diverged=(None, None)):
     measures = [{"kl": value} for value in kl]
     return Outcome(name, measures, Curve(), list(diverged), 1.0, 0.0, 10, {}, np.zeros((4, 2)))
+
+
+def test_curves_are_shown_where_they_end_whatever_a_run_that_diverged_ends_with():
+    good, bad = outcome("good", [1.0], [None]), outcome("bad", [1.0], [3])
+    for one, values in ((good, [500.0, 30.0, 20.0, 12.0, 11.0]), (bad, [500.0, -1e15])):
+        one.curve.neg_elbo.extend([value] for value in values)
+    low, high = _around_the_ends([good, bad])
+    assert 10 < low < 11
+    assert high == 30
+    assert _around_the_ends([bad])[0] < -1e14
 
 
 def test_ranking_puts_complete_results_first():

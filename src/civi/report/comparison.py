@@ -18,6 +18,7 @@ from civi.tasks import Task
 matplotlib.use("Agg")
 HEADER = ("solver", "mean", "sd over seeds", "worst", "distance", "seconds a seed", "what happened")
 STYLES = ("-", "--", ":")
+ABSURD = 1e3
 
 
 def cells(outcome: Outcome, task: Task) -> list[str]:
@@ -94,18 +95,29 @@ def draw_curves(best_first: Sequence[Outcome], task: Task, path: Path) -> Path:
 
 
 def _around_the_ends(drawn: Sequence[Outcome]) -> tuple[float | None, float | None]:
-    """Limits that show where the curves end; where they start may be orders of magnitude higher."""
-    values = np.array([np.median(outcome.curve.neg_elbo[-1]) for outcome in drawn])
-    ends = values[np.isfinite(values)]
+    """Limits that show where the curves end and, from a quarter of the way on, how they got there.
+
+    Where they start may be orders of magnitude higher. What a run that diverged ends with may be any number, and counts
+    only if all have.
+    """
+    ended = [outcome for outcome in drawn if None in outcome.diverged] or list(drawn)
+    curves = [outcome.curve.neg_elbo for outcome in ended]
+    ends = _finite([np.median(values[-1]) for values in curves])
+    quarter = _finite([np.median(values[len(values) // 4]) for values in curves])
     if not ends.size:
         return None, None
     room = max(np.ptp(ends), 1e-2 * abs(ends.min()), 1e-3)
-    return ends.min() - 0.1 * room, ends.max() + 0.7 * room
+    return ends.min() - 0.1 * room, max(ends.max() + 0.7 * room, quarter.max(initial=-np.inf))
+
+
+def _finite(values: Sequence[Any]) -> np.ndarray:
+    return np.array([value for value in values if np.isfinite(value)])
 
 
 def _draw_one(axes: Axes, x: Sequence[float | int], values: Sequence[Sequence[float]], look: dict[str, Any]) -> None:
     table = np.array(values)
-    table = np.where(np.isfinite(table), table, np.nan)
+    absurd = ~(np.abs(table) <= ABSURD * (np.abs(table[0]) + 1))
+    table = np.where(absurd, np.nan, table)
     shown = ~np.isnan(table).all(axis=1)
     x_shown, table = np.array(x)[shown], table[shown]
     axes.plot(x_shown, np.nanmedian(table, axis=1), linewidth=1.6, **look)
