@@ -80,15 +80,18 @@ def values_and_gradient(family, kept):
     return (ratios.fresh_J, ratios.mixed_K), jax.tree.leaves(gradient)
 
 
-@pytest.mark.parametrize("kept", [1, 7, 23])
-def test_blocks_of_inner_samples_change_neither_values_nor_gradients(monkeypatch, kept):
-    family = Architecture(hidden=(4,)).init(2, jax.random.key(1))
-    whole = values_and_gradient(family, kept)
+def test_blocks_of_inner_samples_change_neither_values_nor_gradients(monkeypatch):
+    family, kept = Architecture(hidden=(4,)).init(2, jax.random.key(1)), (1, 7, 23)
+
+    def looks():
+        compiled = eqx.filter_jit(values_and_gradient)
+        return [compiled(family, jnp.asarray(count)) for count in kept]
+
+    whole = looks()
     monkeypatch.setattr("civi.estimate.log_ratio.PAIRS", 20)
-    in_blocks = values_and_gradient(family, kept)
+    in_blocks = looks()
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-5), in_blocks, whole)
-    with pytest.raises(AssertionError):
-        np.testing.assert_allclose(in_blocks[0][0], values_and_gradient(family, kept % 23 + 1)[0][0], rtol=2e-5)
+    assert not np.allclose(in_blocks[0][0][0], whole[1][0][0], rtol=2e-5)
 
 
 def test_a_sum_over_past_outputs_in_blocks_is_that_of_all_at_once(monkeypatch):
@@ -107,6 +110,7 @@ def test_single_precision_agrees_with_double():
     family = Architecture(hidden=(8,)).init(2, jax.random.key(1))
     noise = family.draw_outer(jax.random.key(2), 16), family.noise.sample(jax.random.key(3), 100)
 
+    @eqx.filter_jit
     def fresh(family, noise):
         return log_ratios(family, LogDensity(lambda z: -z @ z, 2), *noise, jnp.asarray(100)).fresh_J
 
