@@ -1,6 +1,6 @@
 """What a step on many devices costs to communicate, and the efficiency to expect: a model, not a measurement.
 
-    step(n)   = fixed + each * batch / n_of_batch + sum of all-reduces
+    step on n devices = fixed + each * batch / n + sum of all-reduces
     all-reduce of b bytes over n devices = 2 (n - 1) / n * b / bandwidth + 2 log2(n) * latency
 
 The bytes are those of a ring and of halving and doubling alike; a ring has 2 (n - 1) rounds in place of 2 log2(n).

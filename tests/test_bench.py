@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from civi.bench import command, growth, literal, vae_step
-from civi.bench.timing import in_turns
+from civi.bench.timing import Timed, in_turns
 from civi.estimate import log_ratios
 from civi.family import Architecture
 from civi.family.autoencoder import ImageArchitecture
@@ -60,18 +60,12 @@ def test_the_exponent_is_that_of_the_larger_sizes(monkeypatch):
     """A cost of 3 size^2 beside a constant that hides it at small sizes."""
     monkeypatch.setattr(growth, "SWEEPS", {"size": ((1, 10, 1000, 10_000), lambda size: size)})
     seconds = {str(size): 500.0 + 3 * size**2 for size in (1, 10, 1000, 10_000)}
-    timed = {size: growth_timed(value) for size, value in seconds.items()}
+    timed = {size: Timed(value, value, value) for size, value in seconds.items()}
     monkeypatch.setattr(growth, "in_turns", lambda *_: timed)
     monkeypatch.setattr(growth, "_whole_fits", lambda seeds, _: float(seeds))
     found = growth.measure(False, lambda _: None)
     assert found["rows"][0]["exponent"] == pytest.approx(2, abs=1e-3)
     assert growth.table(found).caption.endswith("ratio 32.0")
-
-
-def growth_timed(seconds):
-    from civi.bench.timing import Timed
-
-    return Timed(seconds, seconds, seconds)
 
 
 def test_figures_are_written_part_by_part(monkeypatch, tmp_path):

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import jax
 
-from civi.bench.timing import Program
+from civi.bench.timing import Program, Timed
 
 
 class Product(NamedTuple):
@@ -43,3 +43,8 @@ def products(shapes: Sequence[Product], repeats: int) -> Program:
         return jax.lax.fori_loop(0, repeats, once, list(pairs))
 
     return lambda: run(pairs)
+
+
+def product_rate(shapes: Sequence[Product], seconds: Timed) -> float:
+    """Operations a second of `products`, from the seconds of one repeat."""
+    return 3 * sum(shape.flops for shape in shapes) / seconds.median

@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.table import Table
 
-from civi.bench.machine import products
+from civi.bench.machine import product_rate, products
 from civi.bench.timing import Advance, in_turns
 from civi.bench.workloads import WORKLOADS, Block, block, image_products, workload
 from civi.solver import SOLVERS
@@ -15,7 +15,7 @@ TRAINED = tuple(name for name in SOLVERS if name != "nuts")
 ONE_POOL = "cadam"
 QUICK = ("civi", "nmc-adam", "sivi", "uivi", "mfvb")
 STEPS = {"banana": 40, "waveform": 40, "mnist": 10}
-YARDSTICK = "nmc-adam"
+YARDSTICK, REPEATS = "nmc-adam", 10
 
 
 def measure(quick: bool, advance: Advance) -> dict[str, Any]:
@@ -37,9 +37,9 @@ def _on(name: str, solvers: list[str], rounds: int, advance: Advance) -> list[di
         blocks[solver] = block(workload(name, solver), STEPS[name])
     samples = workload("mnist").solver.samples  # type: ignore[attr-defined]
     shapes = image_products(samples.batch, samples.inner)
-    programs = {solver: one.run for solver, one in blocks.items()} | {"products": products(shapes, 10)}
+    programs = {solver: one.run for solver, one in blocks.items()} | {"products": products(shapes, REPEATS)}
     timed = in_turns(programs, rounds, advance, f"{name}, ")
-    rate = 10 * 3 * sum(shape.flops for shape in shapes) / timed.pop("products").median
+    rate = product_rate(shapes, timed.pop("products").scaled(1 / REPEATS))
     rows = []
     for solver, seconds in timed.items():
         step = seconds.scaled(1 / STEPS[name])
@@ -49,7 +49,7 @@ def _on(name: str, solvers: list[str], rounds: int, advance: Advance) -> list[di
                 "solver": solver,
                 "milliseconds": 1e3 * step.median,
                 "quartiles": [1e3 * step.low, 1e3 * step.high],
-                "of_nmc": step.median * STEPS[name] / timed[YARDSTICK].median,
+                "of_nmc": seconds.median / timed[YARDSTICK].median,
                 "compile_seconds": blocks[solver].compile_seconds,
                 "megaflop": blocks[solver].flops / 1e6,
                 "share_of_product_rate": blocks[solver].flops / step.median / rate,

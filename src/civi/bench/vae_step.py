@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 from rich.table import Table
 
-from civi.bench.machine import products
+from civi.bench.machine import product_rate, products
 from civi.bench.timing import Advance, Timed, in_turns
 from civi.bench.workloads import Workload, block, image_products, target, workload
 from civi.family import Amortised
@@ -67,7 +67,7 @@ def measure(quick: bool, advance: Advance) -> dict[str, Any]:
     shapes = image_products(BATCH, INNER)
     programs = {name: one.run for name, one in blocks.items()} | {"products": products(shapes, steps)}
     timed = {name: value.scaled(1 / steps) for name, value in in_turns(programs, rounds, advance).items()}
-    rate = 3 * sum(shape.flops for shape in shapes) / timed.pop("products").median
+    rate = product_rate(shapes, timed.pop("products"))
     rows = [_row(name, value, blocks[name].flops, rate) for name, value in timed.items()]
     return {"batch": BATCH, "inner": INNER, "steps": steps, "rounds": rounds, "product_rate": rate, "rows": rows}
 

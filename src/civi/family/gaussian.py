@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from functools import partial
 
@@ -81,7 +82,27 @@ class CholeskyGaussian(Conditional):
         return scale[:, None] * _inverse_of_unit_lower(self.lower * scale)
 
 
-class ScaledGaussian(Conditional):
+class EpsScaled(Conditional):
+    """Scales that depend on eps: pairs from coordinates in which the conditional is diagonal."""
+
+    @abstractmethod
+    def diagonal_parts(self, mixed_K: Float[Array, "K P"], z_J: Float[Array, "J D"]) -> tuple[Array, Array, Array]:
+        """Locations (K, D), log scales (K, D) and z (J, D) in these coordinates."""
+
+    def log_prob_pairs(self, mixed_K: Float[Array, "K P"], z_J: Float[Array, "J D"]) -> Float[Array, "J K"]:
+        return _scaled_log_prob_pairs(*self.diagonal_parts(mixed_K, z_J))
+
+    def log_sum_pairs(
+        self,
+        mixed_K: Float[Array, "K P"],
+        z_J: Float[Array, "J D"],
+        counted_K: Bool[Array, " K"],
+        reference_J: Float[Array, " J"],
+    ) -> Float[Array, " J"]:
+        return _scaled_log_sum_pairs(*self.diagonal_parts(mixed_K, z_J), counted_K, reference_J)
+
+
+class ScaledGaussian(EpsScaled):
     """N(mu(eps), diag(exp(2 (log_scale + s(eps))))): the network gives location and log scale for every eps.
 
     Where a posterior is thin in one place and wide in another (the banana's tails), one scale for all eps must be as
@@ -114,20 +135,11 @@ class ScaledGaussian(Conditional):
         location, log_scale = self.location_and_log_scale(mixed)
         return _normal_log_prob((z - location) * jnp.exp(-log_scale), log_scale.sum())
 
-    def log_prob_pairs(self, mixed_K: Float[Array, "K P"], z_J: Float[Array, "J D"]) -> Float[Array, "J K"]:
-        return _scaled_log_prob_pairs(*self.location_and_log_scale(mixed_K), z_J)
-
-    def log_sum_pairs(
-        self,
-        mixed_K: Float[Array, "K P"],
-        z_J: Float[Array, "J D"],
-        counted_K: Bool[Array, " K"],
-        reference_J: Float[Array, " J"],
-    ) -> Float[Array, " J"]:
-        return _scaled_log_sum_pairs(*self.location_and_log_scale(mixed_K), z_J, counted_K, reference_J)
+    def diagonal_parts(self, mixed_K: Float[Array, "K P"], z_J: Float[Array, "J D"]) -> tuple[Array, Array, Array]:
+        return *self.location_and_log_scale(mixed_K), z_J
 
 
-class ScaledCholeskyGaussian(Conditional):
+class ScaledCholeskyGaussian(EpsScaled):
     """N(mu(eps), L diag(exp(2 s(eps))) L^T), L unit lower triangular and free: scales that depend on eps, in a frame.
 
     L learns the correlations that all of q shares, the network what is left. With s constant this is
@@ -173,20 +185,8 @@ class ScaledCholeskyGaussian(Conditional):
         whitened = self._into_frame((z - location)[None])[0] * jnp.exp(-log_scale)
         return _normal_log_prob(whitened, log_scale.sum())
 
-    def log_prob_pairs(self, mixed_K: Float[Array, "K P"], z_J: Float[Array, "J D"]) -> Float[Array, "J K"]:
-        return _scaled_log_prob_pairs(*self._in_frame(mixed_K, z_J))
-
-    def log_sum_pairs(
-        self,
-        mixed_K: Float[Array, "K P"],
-        z_J: Float[Array, "J D"],
-        counted_K: Bool[Array, " K"],
-        reference_J: Float[Array, " J"],
-    ) -> Float[Array, " J"]:
-        return _scaled_log_sum_pairs(*self._in_frame(mixed_K, z_J), counted_K, reference_J)
-
-    def _in_frame(self, mixed_K: Float[Array, "K P"], z_J: Float[Array, "J D"]) -> tuple[Array, Array, Array]:
-        """Locations, log scales and z after L^-1, about the mean location."""
+    def diagonal_parts(self, mixed_K: Float[Array, "K P"], z_J: Float[Array, "J D"]) -> tuple[Array, Array, Array]:
+        """After L^-1, about the mean location."""
         location_K, log_scale_K = self.location_and_log_scale(mixed_K)
         centre = jax.lax.stop_gradient(location_K.mean(0))
         return self._into_frame(location_K - centre), log_scale_K, self._into_frame(z_J - centre)
