@@ -3,6 +3,9 @@
 import importlib
 import json
 import re
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import jax
@@ -22,7 +25,6 @@ from civi.errors import SettingError
 from civi.family.autoencoder import ImageArchitecture, TextArchitecture
 from civi.pilot import NoPilot
 from civi.recipes import settings_for
-from civi.report.progress import TrainingBar
 from civi.solver import SOLVERS
 from civi.tasks import TASKS
 from civi.tasks.base import Judged
@@ -44,6 +46,23 @@ OF_IMAGES = (
     "pool.switch_every=3",
 )
 OF_TEXT = (*TINY, "family.embedding=4", "family.recurrent=3", "tracker=none", "family.word_dropout=0.2")
+OFTEN = ("--checkpoint-every", "2")
+KILLED = """
+import os, signal
+import jax
+from civi.cli import main
+from civi.data import images
+from civi.report.progress import TrainingBar
+from test_autoencoder_tasks import few_images
+
+def die(bar, done, neg_elbo):
+    if done >= 5:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+jax.config.update("jax_disable_most_optimizations", True)
+images.static_mnist, TrainingBar.update = few_images, die
+main()
+"""
 WORDS = ("<pad>", "</s>", "the", "cat", "sat", "mat", "<unk>")
 
 
@@ -106,6 +125,17 @@ def read(path: Path) -> dict:
         raise AssertionError(f"{constant} in {path}")
 
     return json.loads(path.read_text(), parse_constant=refuse)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def victim(tmp_path_factory):
+    """A run in a process of its own that kills itself at step 5 or 6; it starts first and compiles beside the others."""
+    folder = tmp_path_factory.mktemp("killed") / "run"
+    arguments = [sys.executable, "-c", KILLED, *command("mnist", folder, OF_IMAGES, *OFTEN)]
+    outputs = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True, "cwd": Path(__file__).parent}
+    with subprocess.Popen(arguments, **outputs) as child:
+        yield child, folder
+        child.kill()
 
 
 @pytest.fixture(scope="module")
@@ -245,23 +275,19 @@ def test_a_comparison(tmp_path):
     assert curves["civi"]["neg_elbo"][2] != curves["nmc-adam"]["neg_elbo"][2]
 
 
-def test_a_run_interrupted_while_a_batch_is_kept_goes_on_to_the_same_bits(mnist, tmp_path, monkeypatch):
-    """Step 5 of chunks of three: parameters, bank, batch and chunk are all in the middle of something."""
-
-    def update(self, done: int, neg_elbo: float) -> None:
-        if done >= 5:
-            raise KeyboardInterrupt
-
-    arguments = command("mnist", tmp_path / "run", OF_IMAGES, "--checkpoint-every", "5")
+def test_a_run_killed_while_a_batch_is_kept_goes_on_to_the_same_bits(mnist, victim, monkeypatch):
+    """Steps 5 or 6 of chunks of three: parameters, bank, batch and chunk are all in the middle of something."""
+    child, folder = victim
+    errors = child.communicate(timeout=300)[1]
+    assert child.returncode == -signal.SIGKILL, errors
+    steps = {path.name for path in (folder / "checkpoints").iterdir()}
+    assert steps
+    assert str(STEPS) not in steps
     monkeypatch.setattr(image_tasks.ImageTask, "judge", lambda *_: Judged({}, np.zeros((1, 2, 2, 2))))
     monkeypatch.setattr(image_tasks.ImageTask, "draw", lambda *_: None)
     monkeypatch.setattr(civi.run, "draw_history", lambda *_: None)
-    with monkeypatch.context() as patch:
-        patch.setattr(TrainingBar, "update", update)
-        assert invoke(arguments).exit_code == 130
-    assert [path.name for path in (tmp_path / "run" / "checkpoints").iterdir()] == ["5"]
-    assert invoke([*arguments, "--resume"]).exit_code == 0
-    expected, got = arrays(mnist, STEPS), arrays(tmp_path / "run", STEPS)
+    assert invoke([*command("mnist", folder, OF_IMAGES, *OFTEN), "--resume"]).exit_code == 0
+    expected, got = arrays(mnist, STEPS), arrays(folder, STEPS)
     assert expected.keys() == got.keys()
     assert [name for name in expected if expected[name].tobytes() != got[name].tobytes()] == []
 

@@ -182,3 +182,24 @@ def test_scales_in_a_frame_are_bounded_and_small_changes_are_as_they_are():
     np.testing.assert_allclose(log_scale, [0.01, 5.0, -5.0], rtol=1e-4)
     free = CONDITIONALS["scaled"].init(DIM, 1.0).location_and_log_scale(jnp.concatenate([jnp.zeros(DIM), asked]))[1]
     np.testing.assert_allclose(free, asked, rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_own_term_is_the_density_at_the_point_that_the_base_noise_makes(name):
+    conditional, mixed_K, _ = example(name)
+    u = conditional.draw_base(jax.random.key(8), INNER)
+    z = jax.vmap(conditional.transform)(mixed_K, u)
+    expected = [reference_log_prob(conditional, mixed, point) for mixed, point in zip(mixed_K, z, strict=True)]
+    np.testing.assert_allclose(jax.vmap(conditional.log_prob_at)(mixed_K, u), expected, rtol=2e-4, atol=2e-4)
+
+
+@pytest.mark.parametrize("name", ON_THE_WHOLE_SPACE)
+def test_own_term_is_exact_where_the_point_has_lost_the_scale(name):
+    """Locations of 1,000 and scales of 1e-6: z is the location in float32, whatever u was."""
+    conditional, mixed_K, _ = example(name, scale=1e-6, centre=1000.0)
+    u = conditional.draw_base(jax.random.key(8), INNER)
+    near = jnp.where(conditional.output_gain(DIM, 1.0), 0.0, mixed_K)
+    exact = jax.vmap(conditional.log_prob)(near, jax.vmap(conditional.transform)(near, u))
+    np.testing.assert_allclose(jax.vmap(conditional.log_prob_at)(mixed_K, u), exact, rtol=1e-4)
+    lost = jax.vmap(conditional.log_prob)(mixed_K, jax.vmap(conditional.transform)(mixed_K, u))
+    assert np.abs(lost - exact).max() > 1

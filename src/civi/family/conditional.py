@@ -42,6 +42,10 @@ class Conditional(eqx.Module):
     def log_prob_pairs(self, mixed_K: Float[Array, "K P"], z_J: Float[Array, "J D"]) -> Float[Array, "J K"]:
         """log q(z_j | eps_k) for all pairs, in memory O(JK)."""
 
+    def log_prob_at(self, mixed: Float[Array, " P"], u: Float[Array, " D"]) -> Float[Array, ""]:
+        """log q(z | eps) at z = h(u; eps). From u itself it stays exact where z has rounded a small scale away."""
+        return self.log_prob(mixed, self.transform(mixed, u))
+
     def log_sum_pairs(
         self,
         mixed_K: Float[Array, "K P"],

@@ -36,6 +36,9 @@ class DiagonalGaussian(Conditional):
     def transform(self, mixed: Float[Array, " P"], u: Float[Array, " D"]) -> Float[Array, " D"]:
         return mixed + jnp.exp(self.log_scale) * u
 
+    def log_prob_at(self, mixed: Float[Array, " P"], u: Float[Array, " D"]) -> Float[Array, ""]:
+        return _normal_log_prob(u, self.log_scale.sum())
+
     def log_prob(self, mixed: Float[Array, " P"], z: Float[Array, " D"]) -> Float[Array, ""]:
         return _normal_log_prob((z - mixed) * jnp.exp(-self.log_scale), self.log_scale.sum())
 
@@ -68,6 +71,9 @@ class CholeskyGaussian(Conditional):
 
     def transform(self, mixed: Float[Array, " P"], u: Float[Array, " D"]) -> Float[Array, " D"]:
         return mixed + self.cholesky @ u
+
+    def log_prob_at(self, mixed: Float[Array, " P"], u: Float[Array, " D"]) -> Float[Array, ""]:
+        return _normal_log_prob(u, self.log_diagonal.sum())
 
     def log_prob(self, mixed: Float[Array, " P"], z: Float[Array, " D"]) -> Float[Array, ""]:
         return _normal_log_prob(self._whitening() @ (z - mixed), self.log_diagonal.sum())
@@ -131,6 +137,9 @@ class ScaledGaussian(EpsScaled):
         location, log_scale = self.location_and_log_scale(mixed)
         return location + jnp.exp(log_scale) * u
 
+    def log_prob_at(self, mixed: Float[Array, " P"], u: Float[Array, " D"]) -> Float[Array, ""]:
+        return _normal_log_prob(u, self.location_and_log_scale(mixed)[1].sum())
+
     def log_prob(self, mixed: Float[Array, " P"], z: Float[Array, " D"]) -> Float[Array, ""]:
         location, log_scale = self.location_and_log_scale(mixed)
         return _normal_log_prob((z - location) * jnp.exp(-log_scale), log_scale.sum())
@@ -179,6 +188,9 @@ class ScaledCholeskyGaussian(EpsScaled):
     def transform(self, mixed: Float[Array, " P"], u: Float[Array, " D"]) -> Float[Array, " D"]:
         location, log_scale = self.location_and_log_scale(mixed)
         return location + self.frame @ (jnp.exp(log_scale) * u)
+
+    def log_prob_at(self, mixed: Float[Array, " P"], u: Float[Array, " D"]) -> Float[Array, ""]:
+        return _normal_log_prob(u, self.location_and_log_scale(mixed)[1].sum())
 
     def log_prob(self, mixed: Float[Array, " P"], z: Float[Array, " D"]) -> Float[Array, ""]:
         location, log_scale = self.location_and_log_scale(mixed)

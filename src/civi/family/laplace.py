@@ -29,6 +29,9 @@ class Laplace(Conditional):
     def transform(self, mixed: Float[Array, " P"], u: Float[Array, " D"]) -> Float[Array, " D"]:
         return mixed + jnp.exp(self.log_scale) * u
 
+    def log_prob_at(self, mixed: Float[Array, " P"], u: Float[Array, " D"]) -> Float[Array, ""]:
+        return -(jnp.abs(u) + self.log_scale + np.log(2)).sum()
+
     def log_prob(self, mixed: Float[Array, " P"], z: Float[Array, " D"]) -> Float[Array, ""]:
         return -(jnp.abs(z - mixed) * jnp.exp(-self.log_scale) + self.log_scale + np.log(2)).sum()
 

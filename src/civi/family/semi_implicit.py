@@ -76,7 +76,7 @@ class SemiImplicit(eqx.Module):
         """z_j = h(u_j; eps_j) and its own term log q(z_j | eps_j)."""
         mixed_J = self.mix_each(outer.eps)
         z_J = jax.vmap(self.conditional.transform)(mixed_J, outer.u)
-        return z_J, jax.vmap(self.conditional.log_prob)(mixed_J, z_J)
+        return z_J, jax.vmap(self.conditional.log_prob_at)(mixed_J, outer.u)
 
     def sample(self, key: PRNGKeyArray, count: int) -> Float[Array, "J D"]:
         """Draws of z."""
