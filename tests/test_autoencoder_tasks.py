@@ -129,7 +129,7 @@ def read(path: Path) -> dict:
 
 @pytest.fixture(scope="module", autouse=True)
 def victim(tmp_path_factory):
-    """A run in a process of its own that kills itself at step 5 or 6; it starts first and compiles beside the others."""
+    """A run in a process of its own that kills itself at step 5 or 6; it starts first, to compile beside the others."""
     folder = tmp_path_factory.mktemp("killed") / "run"
     arguments = [sys.executable, "-c", KILLED, *command("mnist", folder, OF_IMAGES, *OFTEN)]
     outputs = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True, "cwd": Path(__file__).parent}
