@@ -243,8 +243,14 @@ def test_nuts_is_refused(task, failing, tmp_path):
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ("samples.batch=0", r"one outer sample for every datum.*samples.outer \(4\) and samples.batch \(0\) must be"),
-        ("samples.outer=3", r"one outer sample for every datum.*samples.outer \(3\) and samples.batch \(4\) must be"),
+        (
+            "samples.batch=0",
+            r"outer samples for every datum: samples.outer \(4\) must be samples.batch \(0\)",
+        ),
+        (
+            "samples.outer=3",
+            r"outer samples for every datum: samples.outer \(3\) must be samples.batch \(4\) or",
+        ),
         ("samples.batch=13", r"samples.batch \(13\) is larger than the data \(12 rows\)"),
         ("family.noise_layer=3", r"family.noise_layer must be 1 to 2, not 3"),
         ("pool.renew=0.5", r"samples.batch keeps a batch of data .* set pool.renew to 1"),

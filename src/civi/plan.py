@@ -59,8 +59,10 @@ class Plan:
         solver = self.settings.solver
         chunk = solver.pool.chunk if hasattr(solver, "pool") else 0
         outer, batch = chunk or solver.samples.outer, solver.samples.batch
-        numbers = f"samples.outer ({outer}) and samples.batch ({batch}) must be the same number"
-        require(outer == batch, f"an autoencoder has one outer sample for every datum of a batch: {numbers}")
+        numbers = f"samples.outer ({outer}) must be samples.batch ({batch}) or a multiple of it"
+        require(batch > 0 and outer % batch == 0, f"an autoencoder has outer samples for every datum: {numbers}")
+        one_each = outer == batch or not hasattr(solver, "sketch") or solver.sketch.form == "none"
+        require(one_each, f"a sketch picks data: samples.outer ({outer}) must then be samples.batch ({batch})")
         one = isinstance(self.settings.pilot, NoPilot)
         require(one, "a pilot looks at one posterior, and an autoencoder has one for every datum: set pilot=none")
 

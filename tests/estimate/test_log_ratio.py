@@ -88,7 +88,7 @@ def test_blocks_of_inner_samples_change_neither_values_nor_gradients(monkeypatch
         return [compiled(family, jnp.asarray(count)) for count in kept]
 
     whole = looks()
-    monkeypatch.setattr("civi.estimate.log_ratio.PAIRS", 20)
+    monkeypatch.setattr("civi.estimate.log_ratio.FLOATS", 20)
     in_blocks = looks()
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-5), in_blocks, whole)
     assert not np.allclose(in_blocks[0][0][0], whole[1][0][0], rtol=2e-5)
@@ -102,7 +102,7 @@ def test_a_sum_over_past_outputs_in_blocks_is_that_of_all_at_once(monkeypatch):
     whole = log_sum_past(family, mixed_K, counted_K, ratios)
     pairs_JK = np.asarray(family.log_prob_pairs(mixed_K, ratios.z_J), np.float64)
     np.testing.assert_allclose(whole, logsumexp(pairs_JK[:, np.asarray(counted_K)], axis=1), rtol=1e-5)
-    monkeypatch.setattr("civi.estimate.log_ratio.PAIRS", 20)
+    monkeypatch.setattr("civi.estimate.log_ratio.FLOATS", 20)
     np.testing.assert_allclose(log_sum_past(family, mixed_K, counted_K, ratios), whole, rtol=1e-5)
 
 

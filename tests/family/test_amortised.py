@@ -82,7 +82,7 @@ def test_log_prob_pairs_is_the_density_of_z_given_its_own_datum(model, expected)
 def test_log_conditional_with_the_context_of_a_datum_is_its_entry_of_the_pairs(model):
     family = given(model)
     got_JK = jax.vmap(jax.vmap(family.log_conditional, (None, 0, None)), (0, None, 0))(
-        single(Z_J), single(EPS_K), family.context_J
+        single(Z_J), single(EPS_K), family.context(len(Z_J))
     )
     np.testing.assert_allclose(got_JK, family.log_prob_pairs(family.mix(single(EPS_K)), single(Z_J)), **CLOSE)
 

@@ -67,10 +67,14 @@ def first_change(solver, model, t):
     return minus(state.params, new.params), state, info
 
 
-def by_hand(params, fixed, state, weight, own):
-    """mean_j [log (own q_j + sum_k q_k) / (own + K) - log p(z_j) - weight log p(x_j | z_j)] with an unsplit network."""
+def by_hand(params, fixed, state, weight, own, data=OUTER):
+    """mean_j [log (own q_j + sum_k q_k) / (own + K) - log p(z_j) - weight log p(x_j | z_j)] with an unsplit network.
+
+    With fewer data than outer samples, -log mean exp of minus these of every datum.
+    """
     model = eqx.combine(params, fixed)
-    x = model.target.data.batch(jax.random.fold_in(state.data_key, state.pool.next_block), OUTER)
+    x = model.target.data.batch(jax.random.fold_in(state.data_key, state.pool.next_block), data)
+    x = jnp.repeat(x, OUTER // data, axis=0)
     inner_eps = model.family.noise.sample(jax.random.split(KEY, 4)[2], INNER)
     eps, u = state.pool.outer
     scale = jnp.exp(model.family.conditional.log_scale)
@@ -88,13 +92,14 @@ def by_hand(params, fixed, state, weight, own):
     logit = network64(model.target.decoder.network, z, jnp, lambda values: values)
     log_lik = jnp.where(x > 0.5, jax.nn.log_sigmoid(logit), jax.nn.log_sigmoid(-logit)).sum(-1)
     log_prior = jax.scipy.stats.norm.logpdf(z).sum(-1)
-    return (log_q - log_prior - weight * log_lik).mean()
+    log_g = (log_q - log_prior - weight * log_lik).reshape(data, -1)
+    return -jnp.log(jnp.exp(-log_g).mean(1)).mean()
 
 
 @eqx.filter_jit
-def value_and_gradient_by_hand(model, state, weight, own):
+def value_and_gradient_by_hand(model, state, weight, own, data=OUTER):
     params, fixed = split(model)
-    return jax.value_and_grad(by_hand)(params, fixed, state, weight, own)
+    return jax.value_and_grad(by_hand)(params, fixed, state, weight, own, data)
 
 
 def test_a_step_follows_the_gradient_of_the_safe_bound(model):
@@ -112,6 +117,24 @@ def test_the_gradient_without_the_own_term_is_another(model):
     change, state, _ = first_change(PLAIN, model, jnp.asarray(1))
     _, without = value_and_gradient_by_hand(model, state, jnp.asarray(1.0), jnp.asarray(0.0))
     assert np.abs(jax.flatten_util.ravel_pytree(minus(change, without))[0]).max() > 0.01
+
+
+def test_two_draws_of_every_datum_follow_the_gradient_of_the_weighted_bound(model):
+    one, samples = jnp.asarray(1.0), Samples(OUTER, INNER, batch=OUTER // 2)
+    change, state, info = first_change(replace(PLAIN, samples=samples, bound="weighted"), model, jnp.asarray(1))
+    value, gradient = value_and_gradient_by_hand(model, state, one, one, OUTER // 2)
+    assert_same(change, gradient)
+    assert float(info.neg_elbo) == pytest.approx(float(value), rel=1e-4)
+    of_elbo, *_ = first_change(replace(PLAIN, samples=samples), model, jnp.asarray(1))
+    assert np.abs(jax.flatten_util.ravel_pytree(minus(of_elbo, gradient))[0]).max() > 0.01
+
+
+def test_a_weighted_bound_of_another_target_is_refused():
+    solver = Civi(samples=Samples(OUTER, INNER), bound="weighted")
+    with pytest.raises(SettingError, match="bound = weighted is for autoencoders: leave it at elbo"):
+        eqx.filter_eval_shape(solver.init, Model(linear_family(), gaussian_target()), KEY)
+    with pytest.raises(SettingError, match="bound = weighted needs all draws of a datum"):
+        Civi(bound="weighted", sketch=Sketch("dense", 2))
 
 
 @pytest.mark.parametrize(("t", "weight"), [(1, 4.0), (2, 2.0), (9, 1.0)])
@@ -252,7 +275,7 @@ def test_uivi_has_the_gradient_of_the_exact_bound(off):
 
 def test_uivi_with_the_context_of_another_datum_has_not(off, monkeypatch):
     exact = jax.grad(lambda theta: linear_neg_elbo(theta, jnp.asarray(X, jnp.float32)).mean())(off)
-    monkeypatch.setattr(Conditioned, "context_J", property(lambda self: jnp.roll(self.feature_J, 1, axis=0)))
+    monkeypatch.setattr(Conditioned, "context", lambda self, _: jnp.roll(self.feature_N, 1, axis=0))
     assert not agrees(uivi_gradients(off), np.asarray(jax.flatten_util.ravel_pytree(exact)[0]))
 
 

@@ -74,17 +74,13 @@ def _group(model: Any, x_J: Any, key: PRNGKeyArray, draws: int) -> Scores:
     transform = jax.vmap(jax.vmap(family.conditional.transform))
     z_JS = transform(mixed_JS, u_JS)
     log_q_JS = logsumexp(jax.vmap(family.conditional.log_prob_pairs)(mixed_JS, z_JS), axis=2) - jnp.log(draws)
-    batch = Batch(model.target.decoder, _repeated(x_J, draws), model.target.dim)
+    batch = Batch(model.target.decoder, x_J, model.target.dim)
     log_weight_JS = batch.log_prob_each(z_JS.reshape(count * draws, -1)).reshape(count, draws) - log_q_JS
     location_JS = transform(mixed_JS, jnp.zeros_like(z_JS))
     within_J = ((transform(mixed_JS, jnp.ones_like(z_JS)) - location_JS) ** 2).mean(1).sum(-1)
     between_J = location_JS.var(1).sum(-1)
     neg_log_lik_J = jnp.log(draws) - logsumexp(log_weight_JS, axis=1)
     return Scores(-log_weight_JS.mean(1), neg_log_lik_J, between_J / (between_J + within_J))
-
-
-def _repeated(x_J: Any, count: int) -> Any:
-    return jax.tree.map(lambda leaf: jnp.repeat(leaf, count, axis=0), x_J)
 
 
 def latents(model: Any, x_J: Any, key: PRNGKeyArray, draws: int) -> np.ndarray:

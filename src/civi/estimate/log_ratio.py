@@ -13,7 +13,7 @@ from civi.family import Outer, SemiImplicit
 from civi.sharding import spread
 from civi.target import PairedTarget, Target, log_prob_each
 
-PAIRS = 2**18
+FLOATS = 2**22
 
 
 class LogRatios(NamedTuple):
@@ -46,9 +46,9 @@ def _log_mean_pairs(
 ) -> tuple[Float[Array, " J"], Float[Array, "*J K P"]]:
     """log mean_k q(z_j | eps_k) over the first `kept` inner samples, and the mixing outputs.
 
-    At most PAIRS pairs are in memory: beyond that, blocks of inner samples, each evaluated again for the gradient.
+    Beyond FLOATS numbers, by blocks of inner samples, each evaluated again for the gradient.
     """
-    inner, block = len(inner_eps), max(1, PAIRS // len(z_J))
+    inner, block = len(inner_eps), _block(family, z_J)
     if inner <= block:
         mixed_K = family.mix(spread(inner_eps, "inner"))
         return log_mean_exp(family.log_prob_pairs(mixed_K, z_J), kept), mixed_K
@@ -76,10 +76,10 @@ def log_sum_past(
 ) -> Float[Array, " J"]:
     """log sum_k q(z_j | eps_k) over past mixing outputs that count, at this look's z_j, without a gradient.
 
-    At most PAIRS pairs are in memory at a time.
+    Beyond FLOATS numbers, by blocks of inner samples.
     """
     *lead, inner, outputs = mixed_K.shape
-    block, own_J = max(1, PAIRS // len(ratios.z_J)), ratios.own_J + ratios.log_p_J
+    block, own_J = _block(family, ratios.z_J), ratios.own_J + ratios.log_p_J
     if inner <= block:
         return family.log_sum_pairs(mixed_K, ratios.z_J, counted_K, own_J)
     blocks = -(-inner // block)
@@ -91,6 +91,11 @@ def log_sum_past(
         return jnp.logaddexp(log_sum_J, family.log_sum_pairs(part[0], ratios.z_J, part[1], own_J)), None
 
     return jax.lax.scan(add_block, jnp.full_like(own_J, -jnp.inf), (jnp.moveaxis(mixed, -3, 0), counted))[0]
+
+
+def _block(family: SemiImplicit, z_J: Float[Array, "J D"]) -> int:
+    """How many inner samples are met by all outer samples at a time."""
+    return max(1, FLOATS // (len(z_J) * family.floats_per_pair))
 
 
 def log_mean_exp(log_values_JK: Float[Array, "J K"], kept: Int[Array, ""]) -> Float[Array, " J"]:

@@ -49,11 +49,11 @@ def reverse_conditional(
         _, visited = jax.lax.scan(move, hmc.init(start, log_prob), jax.random.split(key, burn_in + kept))
         return visited
 
-    eps_JM, acceptance = jax.vmap(chain)(z_J, start_J, family.context_J, jax.random.split(key, len(z_J)))
+    eps_JM, acceptance = jax.vmap(chain)(z_J, start_J, family.context(len(z_J)), jax.random.split(key, len(z_J)))
     return ReverseDraws(jnp.moveaxis(eps_JM, 1, 0)[burn_in:], acceptance.mean())
 
 
 def entropy_score(family: SemiImplicit, z_J: Float[Array, "J D"], eps_MJ: Float[Array, "M J E"]) -> Float[Array, "J D"]:
     """grad_z log q(z_j) = E_{q(eps | z_j)}[grad_z log q(z_j | eps)], the mean over reverse draws."""
     of_pair = jax.grad(family.log_conditional)
-    return jax.vmap(jax.vmap(of_pair), in_axes=(None, 0, None))(z_J, eps_MJ, family.context_J).mean(0)
+    return jax.vmap(jax.vmap(of_pair), in_axes=(None, 0, None))(z_J, eps_MJ, family.context(len(z_J))).mean(0)

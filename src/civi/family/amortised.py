@@ -55,44 +55,58 @@ class Amortised(eqx.Module):
         """(u_j, eps_j), which do not depend on x."""
         return draw_outer(self.noise, self.conditional, key, count)
 
-    def given(self, x_J: Any) -> Conditioned:
-        """The family of a batch: the j-th outer sample belongs to the j-th datum."""
-        return Conditioned(self.noise, self.mixing, self.conditional, self.mixing.reader(x_J))
+    def given(self, x_N: Any) -> Conditioned:
+        """The family of a batch."""
+        return Conditioned(self.noise, self.mixing, self.conditional, self.mixing.reader(x_N))
 
 
 class Conditioned(SemiImplicit):
-    """q(z_j | x_j) of a batch of data: mixing outputs are per datum, (J, K, P), and so are pairs."""
+    """q(z | x_n) of a batch of N data: mixing outputs are per datum, (N, K, P), and so are pairs.
+
+    J outer samples are J / N of every datum, those of one datum beside each other.
+    """
 
     mixing: Encoder  # type: ignore[assignment]
-    feature_J: Float[Array, "J H"]
+    feature_N: Float[Array, "N H"]
 
-    def mix(self, eps_K: Float[Array, "K E"]) -> Float[Array, "J K P"]:
+    def mix(self, eps_K: Float[Array, "K E"]) -> Float[Array, "N K P"]:
         """Every noise vector with every datum."""
-        return self.mixing(self.feature_J[:, None], eps_K)
+        return self.mixing(self.feature_N[:, None], eps_K)
 
     def mix_each(self, eps_J: Float[Array, "J E"]) -> Float[Array, "J P"]:
-        """The j-th noise vector with the j-th datum."""
-        return self.mixing(self.feature_J, eps_J)
+        """The noise vector of every outer sample with its datum."""
+        return self.mixing(self.context(len(eps_J)), eps_J)
 
-    def log_prob_pairs(self, mixed: Float[Array, "J K P"], z_J: Float[Array, "J D"]) -> Float[Array, "J K"]:
-        """log q(z_j | eps_k, x_j)."""
-        return jax.vmap(jax.vmap(self.conditional.log_prob, in_axes=(0, None)))(mixed, z_J)
+    def log_prob_pairs(self, mixed: Float[Array, "N K P"], z_J: Float[Array, "J D"]) -> Float[Array, "J K"]:
+        """log q(z_j | eps_k, x_n) for the datum n that z_j belongs to."""
+        z_NS = z_J.reshape(len(mixed), -1, z_J.shape[-1])
+        of_datum = jax.vmap(jax.vmap(self.conditional.log_prob, in_axes=(0, None)), in_axes=(None, 0))
+        return jax.vmap(of_datum)(mixed, z_NS).reshape(len(z_J), -1)
 
     def log_sum_pairs(
         self,
-        mixed: Float[Array, "J K P"],
+        mixed: Float[Array, "N K P"],
         z_J: Float[Array, "J D"],
         counted_K: Bool[Array, " K"],
         reference_J: Float[Array, " J"],
     ) -> Float[Array, " J"]:
-        """log sum_k q(z_j | eps_k, x_j)."""
+        """log sum_k q(z_j | eps_k, x_n)."""
         return logsumexp(self.log_prob_pairs(mixed, z_J), axis=1, where=counted_K)
 
     @property
-    def context_J(self) -> Float[Array, "J H"]:
-        """The features of every datum."""
-        return self.feature_J
+    def floats_per_pair(self) -> int:
+        """Outputs of the mixing network, which belong to a datum and a noise vector."""
+        return self.mixing.rest.biases[-1].size
+
+    def context(self, outer: int) -> Float[Array, "J H"]:
+        """The features of every outer sample's datum."""
+        return repeated(self.feature_N, outer)
 
     def log_conditional(self, z: Float[Array, " D"], eps: Float[Array, " E"], context: Any = None) -> Float[Array, ""]:
         """log q(z | eps, x) for the datum with these features."""
         return self.conditional.log_prob(self.mixing(context, eps), z)
+
+
+def repeated(tree_N: Any, count: int) -> Any:
+    """Rows so often that there are `count`, those of one datum beside each other."""
+    return jax.tree.map(lambda rows: rows if len(rows) == count else jnp.repeat(rows, count // len(rows), 0), tree_N)

@@ -67,10 +67,14 @@ class SemiImplicit(eqx.Module):
         """log sum_k q(z_j | eps_k) over the inner samples that count, where no gradient is needed."""
         return self.conditional.log_sum_pairs(mixed, z_J, counted_K, reference_J)
 
-    @property
-    def context_J(self) -> Any:
-        """What `log_conditional` needs besides z_j and eps_j: nothing, or the features of the j-th datum."""
+    def context(self, outer: int) -> Any:
+        """What `log_conditional` needs besides z_j and eps_j: nothing, or the features of the datum of each."""
         return None
+
+    @property
+    def floats_per_pair(self) -> int:
+        """Numbers in memory for each pair of outer and inner sample."""
+        return 1
 
     def push(self, outer: Outer) -> tuple[Float[Array, "J D"], Float[Array, " J"]]:
         """z_j = h(u_j; eps_j) and its own term log q(z_j | eps_j)."""

@@ -39,8 +39,8 @@ class Model(eqx.Module):
         if not isinstance(self.family, Amortised):
             return self.family, target
         target = target if index_S is None else target.take(index_S)
-        target = replace(target, x_J=spread(target.x_J, "outer"))
-        return self.family.given(target.x_J), target
+        target = replace(target, x_N=spread(target.x_N, "outer"))
+        return self.family.given(target.x_N), target
 
     def first_look(self, key: PRNGKeyArray, count: int) -> tuple[Float[Array, "J D"], Float[Array, " J"]]:
         """Draws of q and log p(x, z) there."""

@@ -9,6 +9,7 @@ import jax
 from jax.scipy.stats import norm
 from jaxtyping import Array, Float, Int, PRNGKeyArray, UInt8
 
+from civi.family.amortised import repeated
 from civi.family.mixing import MixingNetwork
 
 
@@ -96,21 +97,22 @@ class Autoencoder(eqx.Module):
 
 
 class Batch(eqx.Module):
-    """Some data, each with its own z."""
+    """N data; J draws of z are J / N of every datum, those of one datum beside each other."""
 
     decoder: Any
-    x_J: Any
+    x_N: Any
     dim: int = eqx.field(static=True)
     weight: Float[Array, ""] | float = 1.0
 
     def log_prob_each(self, z_J: Float[Array, "J D"]) -> Float[Array, " J"]:
-        """log p(z_j) + weight log p(x_j | z_j)."""
-        return norm.logpdf(z_J).sum(-1) + self.weight * self.decoder.log_prob_each(self.x_J, z_J)
+        """log p(z_j) + weight log p(x_n | z_j) for the datum n that z_j belongs to."""
+        x_J = repeated(self.x_N, len(z_J))
+        return norm.logpdf(z_J).sum(-1) + self.weight * self.decoder.log_prob_each(x_J, z_J)
 
     def weighted(self, weight: Float[Array, ""]) -> Batch:
         """The likelihood to the power of `weight`: weight 1/w is the KL to the prior times w, up to a factor."""
-        return Batch(self.decoder, self.x_J, self.dim, weight)
+        return Batch(self.decoder, self.x_N, self.dim, weight)
 
     def take(self, index_S: Int[Array, " S"]) -> Batch:
         """Some of the data."""
-        return Batch(self.decoder, jax.tree.map(lambda leaf: leaf[index_S], self.x_J), self.dim, self.weight)
+        return Batch(self.decoder, jax.tree.map(lambda leaf: leaf[index_S], self.x_N), self.dim, self.weight)

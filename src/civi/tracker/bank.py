@@ -48,7 +48,7 @@ class Bank:
         self, state: BankState, family: SemiImplicit, ratios: LogRatios, index_S: Int[Array, " S"]
     ) -> tuple[Tracked, BankState]:
         *lead, inner, outputs = state.mixed_BK.shape[1:]
-        whole = not lead or lead[0] == len(index_S)
+        whole = not lead or len(index_S) % lead[0] == 0
         require(whole, "tracker=bank keeps outputs for every datum of a batch and cannot be sketched: use tracker=ring")
         past_BK = jnp.moveaxis(state.mixed_BK, 0, -3).reshape(*lead, -1, outputs)
         past_BK = past_BK if lead else spread(past_BK, "inner")
