@@ -78,6 +78,11 @@ def history(values):
     }
 
 
+def test_a_run_without_a_tracker_has_no_panel_of_weights(tmp_path):
+    values = history(np.linspace(9.0, 1.0, 400)) | {"weight_sd": np.zeros(400)}
+    assert imread(draw_history(values, tmp_path / "history.png")).shape[:2] == (468, 715)
+
+
 def test_the_learning_curve_falls_from_left_to_right(tmp_path):
     image = imread(draw_history(history(np.linspace(9.0, 1.0, 400)), tmp_path / "history.png"))
     half = image[:, : image.shape[1] // 2]

@@ -16,21 +16,24 @@ from civi.outcome import Outcome, ranked
 from civi.tasks import Task
 
 matplotlib.use("Agg")
-HEADER = ("solver", "mean", "sd over seeds", "worst", "distance", "seconds a seed", "what happened")
 STYLES = ("-", "--", ":")
 ABSURD = 1e3
 
 
+def _header(task: Task) -> list[str]:
+    return ["solver", "mean", "sd over seeds", "worst", task.beside, "seconds a seed", "what happened"]
+
+
 def cells(outcome: Outcome, task: Task) -> list[str]:
     """One row of the table."""
-    values, distances = outcome.values(task.rank_by), outcome.values(task.distance)
+    values, others = outcome.values(task.rank_by), outcome.values(task.beside)
     if len(values):
         spread = f"{values.std(ddof=1):.4f}" if len(values) > 1 else "-"
         numbers = [f"{values.mean():.4f}", spread, f"{values.max():.4f}"]
     else:
         numbers = ["-", "-", "-"]
-    distance = f"{distances.mean():.4f}" if len(distances) else "-"
-    return [outcome.solver, *numbers, distance, f"{outcome.seconds:.1f}", happened(outcome)]
+    other = f"{others.mean():.4f}" if len(others) else "-"
+    return [outcome.solver, *numbers, other, f"{outcome.seconds:.1f}", happened(outcome)]
 
 
 def happened(outcome: Outcome) -> str:
@@ -46,12 +49,10 @@ def happened(outcome: Outcome) -> str:
 
 def live_table(done: Sequence[Outcome], waiting: Sequence[str], now: str, task: Task) -> Table:
     """What is known so far, best first, then what runs and what waits."""
-    table = Table(
-        title=f"{task.name}: {task.rank_by} of each solver, best first; distance is {task.distance}",
-        title_justify="left",
-    )
-    for name in HEADER:
-        table.add_column(name, justify="left" if name in (HEADER[0], HEADER[-1]) else "right")
+    title = f"{task.name}: {task.rank_by} of each solver, best first"
+    table = Table(title=title, title_justify="left")
+    for name in (header := _header(task)):
+        table.add_column(name, justify="left" if name in (header[0], header[-1]) else "right")
     for outcome in ranked(done, task.rank_by):
         table.add_row(*cells(outcome, task))
     for i, name in enumerate(waiting):
@@ -62,10 +63,9 @@ def live_table(done: Sequence[Outcome], waiting: Sequence[str], now: str, task: 
 def markdown(best_first: Sequence[Outcome], task: Task) -> str:
     """The final table."""
     rows = [cells(outcome, task) for outcome in best_first]
-    lines = [HEADER, ["---"] * len(HEADER), *rows]
-    title = (
-        f"{task.name}: {task.rank_by} over {len(best_first[0].measures)} seeds, best first; distance is {task.distance}"
-    )
+    header = _header(task)
+    lines = [header, ["---"] * len(header), *rows]
+    title = f"{task.name}: {task.rank_by} over {len(best_first[0].measures)} seeds, best first"
     return f"{title}\n\n" + "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
 
 

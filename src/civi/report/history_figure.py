@@ -12,9 +12,11 @@ matplotlib.use("Agg")
 
 
 def draw_history(history: dict[str, np.ndarray], path: Path) -> Path:
-    """neg_elbo on the left; mean and spread of the weights k on the right, which are near 1 where tracking is good."""
-    figure = Figure(figsize=(10, 3.6), layout="constrained")
-    left, right = figure.subplots(1, 2, sharex=True)
+    """neg_elbo and, where there is a tracker, mean and spread of the weights k, which are near 1 if it is good."""
+    mean, sd = history["weight_mean"], history["weight_sd"]
+    panels = 2 if np.nanmax(sd, initial=0) > 0 else 1
+    figure = Figure(figsize=(1 + 4.5 * panels, 3.6), layout="constrained")
+    left, *others = figure.subplots(1, panels, sharex=True, squeeze=False)[0]
     step, value = history["step"], history["neg_elbo"]
     left.plot(step, value, color="#9ecae1", linewidth=0.6, label="each step")
     window = max(1, len(step) // 50)
@@ -27,10 +29,10 @@ def draw_history(history: dict[str, np.ndarray], path: Path) -> Path:
         left.set_ylim(low - 0.05 * room, high + 0.1 * room)
     left.set(xlabel="step", ylabel="neg_elbo")
     left.legend()
-    mean, sd = history["weight_mean"], history["weight_sd"]
-    right.plot(step, mean, color="#08519c", linewidth=0.8, label="mean of k")
-    right.plot(step, sd, color="#fd8d3c", linewidth=0.8, label="sd of k")
-    right.set(xlabel="step", ylabel="weights k")
-    right.legend()
+    for right in others:
+        right.plot(step, mean, color="#08519c", linewidth=0.8, label="mean of k")
+        right.plot(step, sd, color="#fd8d3c", linewidth=0.8, label="sd of k")
+        right.set(xlabel="step", ylabel="weights k")
+        right.legend()
     figure.savefig(path, dpi=130)
     return path

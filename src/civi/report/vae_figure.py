@@ -74,8 +74,8 @@ def tile(images: np.ndarray) -> np.ndarray:
     return canvas
 
 
-def draw_latents(z: np.ndarray, path: Path) -> Path:
-    """Posterior draws z (images, draws, dimension) of the first six images.
+def draw_latents(z: np.ndarray, path: Path, datum: str = "image") -> Path:
+    """Posterior draws z (data, draws, dimension) of the first six data, each called a `datum`.
 
     At the left all of them, in the two directions of largest spread of all; then each alone, in its own two directions
     of largest spread, with the ellipses that would hold 50% and 90% of the draws if the posterior were Gaussian.
@@ -92,10 +92,10 @@ def draw_latents(z: np.ndarray, path: Path) -> Path:
     whole.set_adjustable("datalim")
     panels = right.subplots(2, side, squeeze=False).ravel()
     for i, (axes, cloud) in enumerate(zip(panels, z, strict=False)):
-        _draw_cloud(axes, plane(cloud), COLOURS[i], f"image {i + 1}")
+        _draw_cloud(axes, plane(cloud), COLOURS[i], f"{datum} {i + 1}")
     for axes in panels[count:]:
         axes.set_axis_off()
-    figure.suptitle("Posterior draws of test images; dashed: a Gaussian's 50% and 90%", fontsize=12)
+    figure.suptitle(f"Posterior draws of test {datum}s; dashed: a Gaussian's 50% and 90%", fontsize=12)
     figure.savefig(path, dpi=130)
     return path
 

@@ -26,7 +26,7 @@ class Judged(NamedTuple):
 class Task(ABC):
     """A target, what is measured on a fitted model, and its figures.
 
-    rank_by names the measure that orders a comparison, smaller is better; distance another one that is shown.
+    rank_by names the measure that orders a comparison, smaller is better; beside another one that is shown.
     `options` says which data the task was made with.
     """
 
@@ -34,7 +34,7 @@ class Task(ABC):
     summary: str
     make: Callable[[], Any]
     rank_by: str
-    distance: str
+    beside: str
     objective_is_kl: bool = field(default=False, kw_only=True)
     options: dict[str, Any] = field(default_factory=dict, kw_only=True)
 

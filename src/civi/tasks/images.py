@@ -36,7 +36,7 @@ def images(name: str, summary: str, loader: str) -> Task:
 
         return Autoencoder(Images(jnp.asarray(load().train), load().grey))
 
-    return ImageTask(name, summary, make, rank_by="test_neg_log_lik", distance="neg_elbo", load=load)
+    return ImageTask(name, summary, make, rank_by="test_neg_log_lik", beside="neg_elbo", load=load)
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ class PosteriorTask(Task):
     measure: Callable[[Any, np.ndarray, Bounds | None], dict[str, Any]] = field(kw_only=True)
     picture: Callable[[Any, LogDensityOfQ | None, Draws, Path], list[Path]] = field(kw_only=True)
     pictures: Callable[[Any, Draws, Path], list[Path]] | None = field(default=None, kw_only=True)
-    distance: str = "sliced_wasserstein"
+    beside: str = "sliced_wasserstein"
     draws: int = 4000
 
     def judge(self, model: Any, keys: Any, advance: Advance | None = None) -> Judged:

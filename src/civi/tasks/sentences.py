@@ -38,7 +38,7 @@ def sentences(name: str, summary: str, loader: str) -> Task:
         rows = [rows for _, rows in buckets(train, [*WIDTHS, max(train.words.shape[1], WIDTHS[-1] + 1)])]
         return Autoencoder(Sentences.bucketed(train.words, train.lengths, rows, len(words), words.index(UNKNOWN)))
 
-    return SentenceTask(name, summary, make, rank_by="test_neg_log_lik", distance="test_perplexity", load=load)
+    return SentenceTask(name, summary, make, rank_by="test_neg_log_lik", beside="test_perplexity", load=load)
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class SentenceTask(Task):
         pairs = zip(self._some(SHOWN).words, decoded, strict=True)
         rows = [(decode(row, words), decode(made, words)) for row, made in pairs]
         write_sentences(rows, folder / "sentences.md")
-        draw_latents(np.moveaxis(z, 1, 0), folder / "latents.png")
+        draw_latents(np.moveaxis(z, 1, 0), folder / "latents.png", "sentence")
 
     def _some(self, count: int) -> Any:
         """A fixed random part of the test sentences, in the order of their length, so that groups waste no padding."""
