@@ -22,6 +22,7 @@ from civi.tasks import find_task
 
 WORKLOADS = ("banana", "waveform", "mnist")
 PIXELS, IMAGES = 784, 5000
+SIZES = {"mnist": {"outer": 300, "inner": 20, "batch": 300}}
 ENDLESS = 10**9
 
 
@@ -41,12 +42,12 @@ class Block(NamedTuple):
 
 
 def workload(name: str, solver: str = "civi", **samples: int) -> Workload:
-    """A solver with the default recipe and the outer and inner samples that civi has there, or those given.
+    """A solver with the default recipe and the outer and inner samples that civi has there, SIZES, or those given.
 
     An explicit family has no inner samples; a run is endless, so that schedules stand still.
     """
     settings, ours = settings_for(name, solver, "default"), settings_for(name, "civi", "default").solver.samples
-    sizes = {"outer": ours.outer, "inner": ours.inner, "batch": ours.batch} | samples
+    sizes = {"outer": ours.outer, "inner": ours.inner, "batch": ours.batch} | SIZES.get(name, {}) | samples
     if settings.family.mixing == "constant":
         sizes["inner"] = 1
     chosen = replace(settings.solver.samples, stages=(), **sizes)

@@ -119,7 +119,8 @@ class Civi:
             seen = self._oracle(params, fixed, batch_key, subset_S, outer_S, "inner", t, inner_key)
             tracked, tracker = self.tracker.observe(state.tracker, *jax.lax.stop_gradient(seen), picked.index_S)
             _, ratios = seen
-            return self._weighted(ratios, tracked, tracker, picked.share_S)
+            value, evaluated = self._weighted(ratios, tracked, tracker, picked.share_S)
+            return self._warmth(t) * value, evaluated
 
         gradient, seen = jax.grad(objective, has_aux=True)(state.params)
 
@@ -137,6 +138,10 @@ class Civi:
         weight_mean, weight_sd = _mean_and_sd(seen.weight_S, picked.share_S)
         info = Info(seen.neg_elbo, weight_mean, weight_sd, optax.tree.norm(gradient), acceptance=jnp.ones(()))
         return CiviState(params, optimiser, next_pool, state.pool_key, state.data_key, tracker), info
+
+    def _warmth(self, t: Float[Array, ""]) -> Float[Array, ""]:
+        """The weight of the KL to the prior: that of log p(x | z) is 1, so that Adam sees gradients of one size."""
+        return jnp.minimum(t / self.warm_up, 1.0) if self.warm_up else jnp.ones(())
 
     def _batch_key(self, key: PRNGKeyArray, pool: PoolState) -> PRNGKeyArray:
         """For this chunk's data: y_j is only comparable with g_j on the same batch, so both are renewed together."""
@@ -159,7 +164,7 @@ class Civi:
         require(paired or self.bound == "elbo", "bound = weighted is for autoencoders: leave it at elbo")
         if self.warm_up:
             require(paired, "warm_up is for autoencoders, whose prior is known: leave it at 0")
-            target = cast(Batch, target).weighted(jnp.maximum(self.warm_up / t, 1.0))
+            target = cast(Batch, target).weighted(1 / self._warmth(t))
         inner_eps = family.noise.sample(key, self.samples.most(kind, self.steps))
         kept = self.samples.at(kind, t, self.steps)
         return family, log_ratios(family, target, outer, inner_eps, kept)
