@@ -20,7 +20,7 @@ from civi.family.semi_implicit import Outer, SemiImplicit, draw_outer
 class Reader(Protocol):
     """What an encoder does with the data alone."""
 
-    def __call__(self, x_J: Any, /) -> Float[Array, "J H"]:
+    def __call__(self, x_N: Any, /) -> Float[Array, "N H"]:
         """Features of every datum, before the first activation."""
         ...
 
