@@ -8,8 +8,8 @@ pilot     regression: Laplace, so that the scale of the data does not matter; no
 update    Adam 1e-2 with cosine decay to 0
 autoencoders   noise beside the last hidden layer, where a pair costs little and the mixing is used; scales that depend
           on x; no tracker, as keeping a batch for a few steps costs more than tracking it gains; Adam 1e-3
-          images: small batches, Adam 2e-3 with l2 0.1 against overfitting, and a warm-up, without which now and then
-          a dimension of z is given up in the first steps and never comes back
+          images: small batches, Adam 2e-3 and a warm-up, without which now and then a dimension of z is given up in
+          the first steps and never comes back
 """
 
 from __future__ import annotations
@@ -27,13 +27,12 @@ from civi.update import FirstOrder, Samples
 
 
 class Autoencoding(NamedTuple):
-    """What all solvers of an autoencoder have alike; learning rate and l2 where they use Adam."""
+    """What all solvers of an autoencoder have alike; the learning rate where they use Adam."""
 
     family: Architecture
     steps: int
     samples: Samples
     learning_rate: float = 1e-3
-    l2: float = 0.0
     warm_up: int = 0
 
 
@@ -42,7 +41,6 @@ IMAGES = Autoencoding(
     90_000,
     Samples(outer=100, inner=10, batch=100),
     learning_rate=2e-3,
-    l2=0.1,
     warm_up=1000,
 )
 TEXT = Autoencoding(TextArchitecture(conditional="scaled"), 2000, Samples(outer=32, inner=100, batch=32))
@@ -79,6 +77,6 @@ def _autoencoder(task: str, solver: str) -> Settings:
     if solver == "civi":
         method = replace(method, tracker=NoTracker())
     if isinstance(method.update, FirstOrder) and method.update.rule == "adam":
-        method = replace(method, update=replace(method.update, learning_rate=ours.learning_rate, l2=ours.l2))
+        method = replace(method, update=replace(method.update, learning_rate=ours.learning_rate))
     explicit = replace(settings.family, conditional="scaled") if solver == "mfvb" else settings.family
     return replace(settings, family=explicit, solver=method)
