@@ -1,9 +1,6 @@
 """Shared fixtures. pytest puts this file's folder on the import path, with `linear_gaussian` and `montecarlo` in it."""
 
-import os
-import shutil
 import sys
-import tempfile
 
 import jax
 import pytest
@@ -12,17 +9,12 @@ from civi import cli
 from civi.solver import Model
 from linear_gaussian import gaussian_target, linear_family
 
-COMPILED = "JAX_COMPILATION_CACHE_DIR"
+LONG = ("test_autoencoder_tasks.py", "test_compare.py", "test_distributed.py", "test_fit.py", "test_recipes.py")
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    """One folder of compiled programs for all processes of a session, those that tests start too."""
-    if COMPILED not in os.environ:
-        folder = tempfile.mkdtemp(prefix="civi-compiled-")
-        os.environ |= {COMPILED: folder, "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.2"}
-        jax.config.update("jax_compilation_cache_dir", folder)
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
-        config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files that take long for their number of tests first, so that at the end no core waits for one of them."""
+    items.sort(key=lambda item: item.path.name not in LONG)
 
 
 @pytest.fixture(scope="session")

@@ -83,7 +83,7 @@ def test_some_of_a_batch_are_these_data_with_the_same_weight(model, batch):
 def test_a_batch_of_the_target_has_its_decoder_and_rows_of_its_data(model):
     batch = model.target.batch(jax.random.key(0), 4)
     assert batch.dim == LATENTS
-    assert {tuple(row) for row in as64(batch.x_J)} <= {tuple(row) for row in BITS.astype(float)}
+    assert {tuple(row) for row in as64(batch.x_N)} <= {tuple(row) for row in BITS.astype(float)}
     assert batch.decoder is model.target.decoder
     assert model.target.rows == ROWS
 
