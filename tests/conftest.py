@@ -9,13 +9,6 @@ from civi import cli
 from civi.solver import Model
 from linear_gaussian import gaussian_target, linear_family
 
-LONG = ("test_autoencoder_tasks.py", "test_compare.py", "test_distributed.py", "test_fit.py", "test_recipes.py")
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files that take long for their number of tests first, so that at the end no core waits for one of them."""
-    items.sort(key=lambda item: item.path.name not in LONG)
-
 
 @pytest.fixture(scope="session")
 def linear_model() -> Model:

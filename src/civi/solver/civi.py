@@ -15,7 +15,7 @@ import optax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from civi.errors import require
-from civi.estimate import LogRatios, Sketch, importance_weighted, log_ratios, mix_own
+from civi.estimate import LogRatios, Sketch, log_ratios, mix_own
 from civi.family import Architecture, Outer, SemiImplicit
 from civi.solver.base import OUTPUTS, Info, Model, Settings, groups, split
 from civi.target.autoencoder import Batch
@@ -24,7 +24,6 @@ from civi.update import UPDATES, FirstOrder, Samples, Update
 
 INNER_MEANS = ("safe", "plain")
 WEIGHS = ("entropy", "ratio")
-BOUNDS = ("elbo", "weighted")
 
 
 class CiviState(NamedTuple):
@@ -52,8 +51,6 @@ class Civi:
 
     inner_mean = safe mixes the own term into numerator and denominator with weight 1/(K_eff + 1); plain is the paper's.
     weigh = entropy weights only grad log q by k (p does not depend on the inner noise); ratio weights grad log g.
-    bound = weighted, for autoencoders with samples.outer > samples.batch, is that of Burda et al. (2016): -log of the
-    mean of a datum's importance weights 1 / g_j, not the mean of log g_j; nearer to -log p(x) with every draw.
     warm_up = steps over which an autoencoder's KL to the prior gets its full weight, as t / warm_up (0: at once).
     """
 
@@ -66,13 +63,12 @@ class Civi:
     sketch: Sketch = field(default_factory=Sketch)
     update: Update = field(default_factory=FirstOrder, metadata={"kinds": UPDATES})
     output: str = "last"
-    bound: str = "elbo"
     warm_up: int = 0
 
     def __post_init__(self) -> None:
         require(self.warm_up >= 0, f"warm_up must not be negative (0: none), not {self.warm_up}")
         require(self.steps >= 1, f"steps must be at least 1, not {self.steps}")
-        for name, allowed in {"inner_mean": INNER_MEANS, "weigh": WEIGHS, "output": OUTPUTS, "bound": BOUNDS}.items():
+        for name, allowed in {"inner_mean": INNER_MEANS, "weigh": WEIGHS, "output": OUTPUTS}.items():
             value = getattr(self, name)
             require(value in allowed, f"{name} must be one of {', '.join(allowed)}, not '{value}'")
         each = self.pool.draw == "each"
@@ -83,9 +79,6 @@ class Civi:
         require(not each or not self.samples.growth, "samples.growth needs pool.draw = uniform, so that K1 can grow")
         message = "samples.batch keeps a batch of data with its chunk of outer samples: set pool.renew to 1"
         require(not self.samples.batch or self.pool.renew == 1, message)
-        whole = each and self.sketch.form == "none"
-        message = "bound = weighted needs all draws of a datum: set pool.draw to each and sketch.form to none"
-        require(whole or self.bound == "elbo", message)
         self._chunked_pool()
 
     def _chunked_pool(self) -> Pool:
@@ -160,10 +153,8 @@ class Civi:
     ) -> tuple[SemiImplicit, LogRatios]:
         """Oracle_g: log ratios at these parameters from K_t fresh inner samples of this kind (K2 or K3)."""
         family, target = eqx.combine(params, fixed).on_batch(batch_key, self.samples.batch, index_S)
-        paired = isinstance(target, Batch)
-        require(paired or self.bound == "elbo", "bound = weighted is for autoencoders: leave it at elbo")
         if self.warm_up:
-            require(paired, "warm_up is for autoencoders, whose prior is known: leave it at 0")
+            require(isinstance(target, Batch), "warm_up is for autoencoders, whose prior is known: leave it at 0")
             target = cast(Batch, target).weighted(1 / self._warmth(t))
         inner_eps = family.noise.sample(key, self.samples.most(kind, self.steps))
         kept = self.samples.at(kind, t, self.steps)
@@ -180,14 +171,10 @@ class Civi:
             log_y_S = mix_own(log_y_S, ratios.own_J, own_weight)
         log_y_S = jax.lax.stop_gradient(log_y_S)
         weight_S = jnp.exp(jax.lax.stop_gradient(log_g_S) - log_y_S)
-        neg_elbo = _weighted_mean(log_y_S, share_S)
-        if self.bound == "weighted":
-            importance_S, neg_elbo = importance_weighted(log_y_S, self.samples.batch)
-            share_S = share_S * importance_S
         weight_of_p_S = weight_S if self.weigh == "ratio" else jnp.ones_like(weight_S)
         log_q_S = log_g_S + ratios.log_p_J
         objective = share_S @ (weight_S * log_q_S - weight_of_p_S * ratios.log_p_J)
-        return objective, Evaluated(tracker, weight_S, neg_elbo)
+        return objective, Evaluated(tracker, weight_S, _weighted_mean(log_y_S, share_S))
 
     def _optimiser(self, params: Model) -> optax.GradientTransformation:
         return self.update.transformation(groups(params), self.steps)
