@@ -21,8 +21,8 @@ VARIANTS = {
     "extrapolated, K2 = 350": [*EXTRAPOLATED, "samples.inner=350"],
     "smoothed, beta 0.5, chunk kept 5 steps": ["tracker=smoothed", "tracker.beta=0.5", "pool.switch_every=5"],
     "ring, beta 0.3, a quarter renewed a step": ["tracker=ring", "pool.renew=0.25"],
-    "bank of 10 steps, weights on grad log g": ["weigh=ratio"],
-    "bank of 10 steps (default)": [],
+    "bank of 8 steps, weights on grad log g": ["weigh=ratio"],
+    "bank of 8 steps (default)": [],
 }
 
 

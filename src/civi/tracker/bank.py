@@ -34,7 +34,7 @@ class BankState(NamedTuple):
 class Bank:
     """Denominators from (steps + 1) K2 mixing outputs."""
 
-    steps: int = 10
+    steps: int = 8
 
     def __post_init__(self) -> None:
         require(self.steps >= 1, f"tracker.steps must be at least 1, not {self.steps}")
