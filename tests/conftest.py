@@ -15,11 +15,19 @@ def linear_model() -> Model:
     return Model(linear_family(), gaussian_target())
 
 
-@pytest.fixture(scope="module")
-def without_optimisation():
-    """For modules whose time is almost all compilation."""
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
+@pytest.fixture(scope="module", autouse=True)
+def compiled_quickly(request):
+    """XLA without its costly passes, here and in processes started from here: most time of most tests is compilation.
+
+    Modules marked `optimised` train for long: they run what users run.
+    """
+    if request.node.get_closest_marker("optimised"):
+        yield
+        return
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
+        jax.config.update("jax_disable_most_optimizations", True)
+        yield
     jax.config.update("jax_disable_most_optimizations", False)
 
 

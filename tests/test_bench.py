@@ -16,7 +16,6 @@ from civi.solver.base import split
 from civi.target.autoencoder import Autoencoder, Images
 from civi.target.toy import banana
 
-pytestmark = pytest.mark.usefixtures("without_optimisation")
 SMALL = ImageArchitecture(hidden=(6, 5), decoder_hidden=(5,), latent_dim=2, noise_dim=2)
 
 

@@ -18,6 +18,8 @@ from civi.solver.civi import Civi
 from civi.tracker import NoTracker
 from civi.update import FirstOrder, Samples
 
+pytestmark = pytest.mark.optimised
+
 TINY = ["family.hidden=4", "samples.outer=8", "samples.inner=5"]
 
 

@@ -29,12 +29,10 @@ GONE = "civi: error: a process of this run is gone, so this one ends too: restar
 # Sums in another order make 4e-6 of an array's largest number in 200 steps, half of the samples more than 0.1.
 DRIFT = 1e-4
 
-pytestmark = pytest.mark.usefixtures("without_optimisation")
-
 
 def begin(*arguments: str, devices: int = 1, **environment: str) -> subprocess.Popen[str]:
     """many_devices.py in a process of its own, compiled as quickly as here."""
-    flags = {"XLA_FLAGS": f"--xla_force_host_platform_device_count={devices}", "JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
+    flags = {"XLA_FLAGS": f"--xla_force_host_platform_device_count={devices}"}
     script = [sys.executable, str(Path(many_devices.__file__)), *arguments]
     env = {**os.environ, **flags, **environment}
     return subprocess.Popen(script, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)

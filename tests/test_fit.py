@@ -17,6 +17,8 @@ from civi.errors import SettingError, TargetError
 from civi.solver import several
 from civi.target.user import user_target
 
+pytestmark = pytest.mark.optimised
+
 SCALES = np.array([1e-2, 1.0, 50.0])
 MEAN = np.array([3.0, -1.0, 400.0])
 CORRELATION = np.array([[1.0, 0.8, 0.0], [0.8, 1.0, -0.3], [0.0, -0.3, 1.0]])

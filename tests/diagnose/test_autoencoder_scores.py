@@ -16,9 +16,6 @@ from montecarlo import LIMIT, agrees, z_scores
 DRAWS, KEYS = 4, 3000
 
 
-pytestmark = pytest.mark.usefixtures("without_optimisation")
-
-
 def wide_theta():
     """A little off and wider than the posterior, so that importance weights are bounded; mixing has 80%."""
     theta = exact_theta(0.8)

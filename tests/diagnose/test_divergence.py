@@ -7,6 +7,8 @@ from civi.diagnose import Bounds, neg_elbo_bounds
 from linear_gaussian import neg_elbo
 from montecarlo import LIMIT
 
+pytestmark = pytest.mark.optimised
+
 
 def bracket(bounds: Bounds, truth: float) -> bool:
     """Whether the upper bound is measurably above the truth and the lower bound measurably below."""

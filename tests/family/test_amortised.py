@@ -16,9 +16,6 @@ EPS_K, EPS_J, Z_J = RNG.normal(size=(INNER, NOISE)), RNG.normal(size=(5, NOISE))
 CLOSE = {"rtol": 1e-4, "atol": 1e-5}
 
 
-pytestmark = pytest.mark.usefixtures("without_optimisation")
-
-
 def single(values):
     return jnp.asarray(values, jnp.float32)
 

@@ -8,8 +8,6 @@ import pytest
 from civi.pilot import Gaussian, gaussian
 from civi.target import LogDensity
 
-pytestmark = pytest.mark.usefixtures("without_optimisation")
-
 
 def three_modes(z):
     """N(-9, 1), N(0, 1) and N(9, 1) with equal weights: all of (-2, 2) leads to 0."""

@@ -8,8 +8,6 @@ from civi.errors import TargetError
 from civi.pilot.proper import check_proper
 from civi.target import Frame, Framed, LogDensity
 
-pytestmark = pytest.mark.usefixtures("without_optimisation")
-
 
 def checked(log_density):
     seen = Framed.at(LogDensity(log_density, 2), Frame(jnp.zeros(2), jnp.eye(2)))

@@ -41,9 +41,6 @@ KEY = jax.random.key(0)
 PLAIN = Civi(samples=Samples(OUTER, INNER, batch=OUTER), tracker=NoTracker(), update=SGD)
 
 
-pytestmark = pytest.mark.usefixtures("without_optimisation")
-
-
 @pytest.fixture(scope="module")
 def model():
     return image_model()
@@ -307,3 +304,15 @@ def test_every_group_has_its_own_constants(model):
             m, v = first * m + (1 - first) * now, (1 - second) * v + second * now**2
             expected = -c_alpha / t ** (1 / 5) * m / (np.sqrt(v) + 1e-8)
             np.testing.assert_allclose(changes[t - 1][i], expected, rtol=1e-3, atol=1e-7)
+
+
+@pytest.mark.parametrize(("own", "of_decoder"), [(0.0, 0.0), (0.8, 0.8), (-1.0, 0.2)])
+def test_the_decoder_may_have_its_own_decay(model, own, of_decoder):
+    """A step of length 0.1 against a gradient of zero: theta / (1 + 0.1 l2)."""
+    params = split(model)[0]
+    rule = FirstOrder("sgd", 0.1, "constant", l2=0.2, l2_decoder=own).transformation(groups(params), 10)
+    change, _ = rule.update(jax.tree.map(jnp.zeros_like, params), rule.init(params), params)
+    leaves = zip(*map(jax.tree.leaves, (groups(params), params, change)), strict=True)
+    for label, before, moved in leaves:
+        l2 = of_decoder if label == "decoder" else 0.2
+        np.testing.assert_allclose(as64(before) + as64(moved), as64(before) / (1 + 0.1 * l2), rtol=1e-5, atol=1e-7)

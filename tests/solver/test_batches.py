@@ -26,9 +26,6 @@ SLOW = FirstOrder("sgd", learning_rate=1e-5, decay="constant")
 KEY = jax.random.key(0)
 
 
-pytestmark = pytest.mark.usefixtures("without_optimisation")
-
-
 class Unweighted(LogisticRegression):
     """Wrong: a batch counts as if it were all there is."""
 

@@ -17,6 +17,8 @@ from civi.update import FirstOrder, Samples
 from linear_gaussian import BIAS, LOG_SCALE, WEIGHT, exact_gradient
 from montecarlo import agrees
 
+pytestmark = pytest.mark.optimised
+
 RATE, RUNS, OUTER = 1e-4, 30, 400
 SGD = FirstOrder("sgd", RATE, decay="constant")
 

@@ -1,6 +1,7 @@
 """A short run of Civi finds the star, by a measure that rejects the family it started from."""
 
 import jax
+import pytest
 
 from civi.diagnose import neg_elbo_bounds
 from civi.family import Architecture
@@ -8,6 +9,8 @@ from civi.solver import Civi, Model, train
 from civi.target import star
 from civi.update import Samples
 from montecarlo import LIMIT
+
+pytestmark = pytest.mark.optimised
 
 
 def is_within_a_tenth(model: Model) -> bool:

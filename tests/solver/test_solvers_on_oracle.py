@@ -10,6 +10,8 @@ from civi.solver import SOLVERS, Model, train
 from civi.solver.nuts import Nuts
 from linear_gaussian import gaussian_target, mean_and_covariance, neg_elbo
 
+pytestmark = pytest.mark.optimised
+
 LINEAR = Architecture(hidden=(), noise_dim=3, conditional="diagonal", scale=0.6, spread=1.0)
 LOWEST = -gaussian_target().log_constant
 EXACT = ("civi", "sivi", "uivi")

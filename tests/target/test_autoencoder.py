@@ -15,9 +15,6 @@ Z = np.random.default_rng(0).normal(size=(ROWS, LATENTS))
 DRAWS = 20_000
 
 
-pytestmark = pytest.mark.usefixtures("without_optimisation")
-
-
 def reference(model, x, z):
     """log p(x_j | z_j) pixel by pixel."""
     logit = network64(model.target.decoder.network, z)

@@ -20,9 +20,6 @@ W = np.random.default_rng(0).normal(size=(9, 2)) * 2
 ROWS, BATCH = 40, 6
 
 
-pytestmark = pytest.mark.usefixtures("without_optimisation")
-
-
 def framed(target):
     """The target in the frame z = LOCATION + FACTOR w."""
     location = jnp.asarray(LOCATION, jnp.float32)

@@ -12,6 +12,8 @@ import civi
 from civi.errors import TargetError
 from civi.target.numpyro_model import NumPyroTarget, numpyro_target
 
+pytestmark = pytest.mark.optimised
+
 ROWS, BATCH, NOISE = 40, 8, 0.7
 X = np.linspace(-1, 1, ROWS, dtype=np.float32)
 Y = (1.5 * X - 0.5 + NOISE * np.random.default_rng(0).normal(size=ROWS)).astype(np.float32)

@@ -13,9 +13,6 @@ from montecarlo import agrees
 ROWS, DIM, BATCH = 37, 3, 5
 
 
-pytestmark = pytest.mark.usefixtures("without_optimisation")
-
-
 def table(seed=0):
     rng = np.random.default_rng(seed)
     x = np.column_stack([np.ones(ROWS), rng.normal(size=(ROWS, DIM - 1))]).astype(np.float32)

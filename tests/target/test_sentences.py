@@ -22,9 +22,6 @@ PLACES = 19
 KEYS = 4000
 
 
-pytestmark = pytest.mark.usefixtures("without_optimisation")
-
-
 def some_words() -> np.ndarray:
     """Random words 1 to 5, padded with 0."""
     words = np.random.default_rng(0).integers(1, UNKNOWN, size=(len(LENGTHS), PLACES))

@@ -126,6 +126,8 @@ def test_clipping_limits_the_norm_of_the_whole_gradient(params, clip, expected):
         (FirstOrder, {"learning_rate": 0.0}, r"update.learning_rate must be positive"),
         (FirstOrder, {"decay": "linear"}, r"update.decay must be one of cosine, hold, power, constant, not 'linear'"),
         (FirstOrder, {"clip": -1.0}, r"update.clip must not be negative"),
+        (FirstOrder, {"l2": -1.0}, r"update.l1 and update.l2 must not be negative"),
+        (FirstOrder, {"l2_decoder": -0.5}, r"update.l2_decoder must not be negative \(-1: as update.l2\), not -0.5"),
     ],
 )
 def test_impossible_rules_are_refused(kind, settings, message):

@@ -69,6 +69,7 @@ class CiviAdam:
 class FirstOrder:
     """adam, rmsprop or sgd of Optax, then the proximal step of l1 |theta|_1 + l2/2 |theta|^2 where these are given.
 
+    The decoder of an autoencoder may have its own l2 (-1: as the encoder).
     decay: constant, cosine (to 0 at the last step), hold (constant for the first half, then cosine) or power
     (learning_rate t^(-power)).
     """
@@ -80,17 +81,33 @@ class FirstOrder:
     clip: float = 0.0
     l1: float = 0.0
     l2: float = 0.0
+    l2_decoder: float = -1.0
 
     def __post_init__(self) -> None:
         require(self.rule in RULES, f"update.rule must be one of {', '.join(RULES)}, not '{self.rule}'")
         require(self.learning_rate > 0, f"update.learning_rate must be positive, not {self.learning_rate}")
         require(self.decay in DECAYS, f"update.decay must be one of {', '.join(DECAYS)}, not '{self.decay}'")
         require(min(self.l1, self.l2) >= 0, f"update.l1 and update.l2 must not be negative: {self.l1}, {self.l2}")
+        allowed = self.l2_decoder >= 0 or self.l2_decoder == -1
+        require(allowed, f"update.l2_decoder must not be negative (-1: as update.l2), not {self.l2_decoder}")
         _check_clip(self.clip)
 
     def transformation(self, labels: Any, steps: int) -> optax.GradientTransformation:
-        after = [proximal(self.l1, self.l2, lambda t: self._rate(t - 1, steps))] if self.l1 or self.l2 else []
-        return _clipped(self.clip, optax.chain(RULES[self.rule](lambda count: self._rate(count, steps)), *after))
+        rule = RULES[self.rule](lambda count: self._rate(count, steps))
+        return _clipped(self.clip, optax.chain(rule, *self._shrinking(labels, steps)))
+
+    def _shrinking(self, labels: Any, steps: int) -> list[optax.GradientTransformation]:
+        """The proximal step, by group where these differ; none without a penalty."""
+        own = self.l2 if self.l2_decoder == -1 else self.l2_decoder
+        if not (self.l1 or self.l2 or own):
+            return []
+
+        def shrinking(l2: float) -> optax.GradientTransformation:
+            return proximal(self.l1, l2, lambda t: self._rate(t - 1, steps))
+
+        if own == self.l2:
+            return [shrinking(self.l2)]
+        return [optax.partition({group: shrinking(own if group == "decoder" else self.l2) for group in GROUPS}, labels)]
 
     def _rate(self, count: Array, steps: int) -> Array:
         """The learning rate after `count` updates."""
