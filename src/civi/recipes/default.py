@@ -9,7 +9,8 @@ update    Adam 1e-2 with cosine decay to 0
 autoencoders   noise beside the last hidden layer, where a pair costs little and the mixing is used; scales that depend
           on x; no tracker, as keeping a batch for a few steps costs more than tracking it gains; Adam 1e-3
           images: small batches, Adam 2e-3 and a warm-up, without which now and then a dimension of z is given up in
-          the first steps and never comes back
+          the first steps and never comes back; the encoder's weights decay, so that it does not learn the training
+          images by heart, and the decoder's do not
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ class Autoencoding(NamedTuple):
     samples: Samples
     learning_rate: float = 1e-3
     warm_up: int = 0
+    encoder_l2: float = 0.0
 
 
 IMAGES = Autoencoding(
@@ -42,6 +44,7 @@ IMAGES = Autoencoding(
     Samples(outer=100, inner=10, batch=100),
     learning_rate=2e-3,
     warm_up=1000,
+    encoder_l2=0.1,
 )
 TEXT = Autoencoding(TextArchitecture(conditional="scaled"), 2000, Samples(outer=32, inner=100, batch=32))
 AUTOENCODERS: dict[str, Autoencoding] = {
@@ -77,6 +80,7 @@ def _autoencoder(task: str, solver: str) -> Settings:
     if solver == "civi":
         method = replace(method, tracker=NoTracker())
     if isinstance(method.update, FirstOrder) and method.update.rule == "adam":
-        method = replace(method, update=replace(method.update, learning_rate=ours.learning_rate))
+        rate, decay = ours.learning_rate, ours.encoder_l2
+        method = replace(method, update=replace(method.update, learning_rate=rate, l2=decay, l2_decoder=0.0))
     explicit = replace(settings.family, conditional="scaled") if solver == "mfvb" else settings.family
     return replace(settings, family=explicit, solver=method)
