@@ -79,7 +79,7 @@ def history(values):
 
 
 def test_a_run_without_a_tracker_has_no_panel_of_weights(tmp_path):
-    values = history(np.linspace(9.0, 1.0, 400)) | {"weight_sd": np.zeros(400)}
+    values = history(np.linspace(9.0, 1.0, 400)) | {"weight_sd": np.full(400, 6e-8)}
     assert imread(draw_history(values, tmp_path / "history.png")).shape[:2] == (468, 715)
 
 

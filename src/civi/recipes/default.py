@@ -40,7 +40,7 @@ class Autoencoding(NamedTuple):
 
 IMAGES = Autoencoding(
     ImageArchitecture(noise_layer=2, conditional="scaled"),
-    90_000,
+    165_000,
     Samples(outer=100, inner=10, batch=100),
     learning_rate=2e-3,
     warm_up=1000,

@@ -9,12 +9,13 @@ import numpy as np
 from matplotlib.figure import Figure
 
 matplotlib.use("Agg")
+ROUNDING = 1e-6
 
 
 def draw_history(history: dict[str, np.ndarray], path: Path) -> Path:
     """neg_elbo and, where there is a tracker, mean and spread of the weights k, which are near 1 if it is good."""
     mean, sd = history["weight_mean"], history["weight_sd"]
-    panels = 2 if np.nanmax(sd, initial=0) > 0 else 1
+    panels = 2 if np.nanmax(sd, initial=0) > ROUNDING else 1
     figure = Figure(figsize=(1 + 4.5 * panels, 3.6), layout="constrained")
     left, *others = figure.subplots(1, panels, sharex=True, squeeze=False)[0]
     step, value = history["step"], history["neg_elbo"]
