@@ -134,6 +134,11 @@ def test_bytes_are_read_as_numbers():
     np.testing.assert_allclose(found.neg_log_lik, -log_evidence(x.astype(float)), rtol=1e-4)
 
 
+def test_the_standard_error_of_what_diverged_does_not_overflow():
+    mean, se = mean_and_se(np.array([1e30, -1e30, 3e30], np.float32))
+    assert (mean, se) == pytest.approx((1e30, 2e30 / np.sqrt(3)), rel=1e-6)
+
+
 def test_mean_and_standard_error():
     mean, se = mean_and_se(np.array([1.0, 2.0, 6.0]))
     assert mean == pytest.approx(3.0)

@@ -79,5 +79,6 @@ def log_q(family: SemiImplicit, target: Target, z_J: Float[Array, "J D"], inner:
 
 
 def mean_and_se(values: Float[Array | np.ndarray, " N"]) -> tuple[float, float]:
-    """The mean and its standard error."""
+    """The mean and its standard error, in double precision: squares of what diverged are too large for single."""
+    values = np.asarray(values, np.float64)
     return float(values.mean()), float(values.std(ddof=1) / np.sqrt(values.size))
