@@ -89,7 +89,8 @@ def draw_curves(best_first: Sequence[Outcome], task: Task, path: Path) -> Path:
     else:
         left.set_ylim(*_around_the_ends(drawn))
     figure.legend(*left.get_legend_handles_labels(), loc="outside right upper", frameon=False)
-    figure.suptitle(f"{task.name}: median and range over {len(best_first[0].measures)} seeds")
+    seeds = len(best_first[0].measures)
+    figure.suptitle(f"{task.name}: median and range over {seeds} seeds" if seeds > 1 else f"{task.name}: one seed")
     figure.savefig(path, dpi=130)
     return path
 
