@@ -128,7 +128,7 @@ def test_a_folder_that_cannot_be_made_is_an_error(failing, tmp_path, out):
     [
         (["--seed", "1"], "(seed: 0 -> 1)"),
         (["--steps", "7"], "(settings.steps: 6 -> 7)"),
-        (["--set", "tracker.steps=3"], "(settings.tracker.steps: 10 -> 3)"),
+        (["--set", "tracker.steps=3"], "(settings.tracker.steps: 8 -> 3)"),
         (["--set", "family.hidden=4,5"], "(settings.family.hidden: [50, 50] -> [4, 5])"),
         (["--set", "tracker=none"], "(settings.tracker.kind: bank -> none; settings.tracker.steps: 8 -> None)"),
     ],

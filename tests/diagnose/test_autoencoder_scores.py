@@ -137,6 +137,7 @@ def test_bytes_are_read_as_numbers():
 def test_the_standard_error_of_what_diverged_does_not_overflow():
     mean, se = mean_and_se(np.array([1e30, -1e30, 3e30], np.float32))
     assert (mean, se) == pytest.approx((1e30, 2e30 / np.sqrt(3)), rel=1e-6)
+    assert np.isnan(mean_and_se(np.array([np.inf, 1.0], np.float32))[1])
 
 
 def test_mean_and_standard_error():

@@ -79,6 +79,10 @@ def log_q(family: SemiImplicit, target: Target, z_J: Float[Array, "J D"], inner:
 
 
 def mean_and_se(values: Float[Array | np.ndarray, " N"]) -> tuple[float, float]:
-    """The mean and its standard error, in double precision: squares of what diverged are too large for single."""
+    """The mean and its standard error, in double precision, as squares of what diverged are too large for single.
+
+    Infinite values have no standard error: it is NaN.
+    """
     values = np.asarray(values, np.float64)
-    return float(values.mean()), float(values.std(ddof=1) / np.sqrt(values.size))
+    with np.errstate(invalid="ignore"):
+        return float(values.mean()), float(values.std(ddof=1) / np.sqrt(values.size))
