@@ -28,7 +28,7 @@ from civi.update import FirstOrder, Samples
 
 
 class Autoencoding(NamedTuple):
-    """What all solvers of an autoencoder have alike; the learning rate where they use Adam."""
+    """What all solvers of an autoencoder have alike; learning rate and decay of the encoder where they use Adam."""
 
     family: Architecture
     steps: int
