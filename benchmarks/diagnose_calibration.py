@@ -22,9 +22,9 @@ from rich.console import Console
 from rich.table import Table
 
 import civi
-from civi.diagnose.agreement import moment_errors
-from civi.fitting import guesses_of
-from civi.posterior import Posterior
+from civi.inference.diagnose.agreement import moment_errors
+from civi.inference.fit import guesses_of
+from civi.inference.posterior import Posterior
 
 KEYS = 5
 
@@ -112,7 +112,7 @@ def replace_frame(posterior: Posterior, location: jax.Array, factor: jax.Array) 
 
 def without_a_mode(key: int) -> Posterior:
     """A good fit of one mode, judged as a fit of both."""
-    from civi.target import LogDensity
+    from civi.problem.target import LogDensity
 
     target = LogDensity(two_modes, 2)
     lost = fit(one_mode, 2, key)

@@ -27,7 +27,7 @@ from numpyro.infer.util import initialize_model
 from rich.console import Console
 from rich.table import Table
 
-from civi.cache import cache_folder
+from civi.folders import cache_folder
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", FutureWarning)

@@ -24,8 +24,8 @@ from rich.console import Console
 from rich.table import Table
 
 import civi
-from civi.cache import cache_folder
-from civi.diagnose.agreement import moment_errors
+from civi.folders import cache_folder
+from civi.inference.diagnose.agreement import moment_errors
 
 HEADER = ("model", "D", "method", "mean error", "sd ratio", "within", "verdict", "seconds", "CPU seconds", "steps")
 Result = dict[str, Any]

@@ -16,9 +16,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from civi.recipes import settings_for
+from civi.experiment.recipes import settings_for
+from civi.problem.target import LogisticRegression, outward
 from civi.solver import Model, train
-from civi.target import LogisticRegression, outward
 
 
 def synthetic(rows: int, columns: int) -> LogisticRegression:

@@ -15,9 +15,9 @@ import jax.numpy as jnp
 import optax
 from jax.scipy.special import logsumexp
 
+from civi.problem.target import log_prob_each
 from civi.solver import Model
 from civi.solver.base import split
-from civi.target import log_prob_each
 
 BETA, RATE = 0.5, 1e-3
 

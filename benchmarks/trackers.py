@@ -9,8 +9,8 @@ import argparse
 
 from rich.progress import track
 
-from civi.compare import run_solver
-from civi.plan import Plan
+from civi.experiment.compare import run_solver
+from civi.experiment.plan import Plan
 
 TASKS = ("two-modal", "star", "banana")
 EXTRAPOLATED = ["tracker=extrapolated", "tracker.beta=0.5", "pool.switch_every=5"]

@@ -7,9 +7,9 @@ import numpy as np
 from scipy import stats
 
 from civi.family import Amortised, DiagonalGaussian, Encoder, GaussianNoise, MixingNetwork
-from civi.family.autoencoder import ImageArchitecture
+from civi.problem.architecture import ImageArchitecture
+from civi.problem.autoencoder import Autoencoder, Images
 from civi.solver import Model
-from civi.target.autoencoder import Autoencoder, Images
 
 PIXELS, LATENTS, NOISE, ROWS = 6, 2, 3, 5
 BITS = np.array([[0, 0, 0, 0, 1, 1], [1, 0, 0, 1, 0, 1], [0, 1, 0, 1, 1, 0], [1, 1, 1, 0, 0, 0], [0, 1, 1, 1, 1, 1]])

@@ -5,7 +5,7 @@ import sys
 import jax
 import pytest
 
-from civi import cli
+from civi.cli import main as cli
 from civi.solver import Model
 from linear_gaussian import gaussian_target, linear_family
 

@@ -7,9 +7,9 @@ import numpyro
 import numpyro.distributions as dist
 
 from civi.family import Architecture
-from civi.posterior import Guesses, Posterior
-from civi.target import Frame, Framed
-from civi.target.user import user_target
+from civi.inference.posterior import Guesses, Posterior
+from civi.problem.target import Frame, Framed
+from civi.problem.target.user import user_target
 
 ROWS, NOISE, PRIOR = 30, 0.5, 2.0
 X = np.linspace(-1, 1, ROWS, dtype=np.float32)

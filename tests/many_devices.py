@@ -18,21 +18,21 @@ import jax.numpy as jnp
 import numpy as np
 from rich.console import Console
 
-import civi.data.images
-import civi.diagnose
-import civi.run
-from civi.data.images import ImageData
-from civi.diagnose import Bounds
-from civi.distributed import Address, Team, joined
-from civi.plan import Plan
-from civi.report.progress import TrainingBar
-from civi.sharding import make_mesh, place
+import civi.experiment.data.images
+import civi.experiment.run
+import civi.inference.diagnose
+from civi.experiment.data.images import ImageData
+from civi.experiment.plan import Plan
+from civi.experiment.report.progress import TrainingBar
+from civi.experiment.tasks import TASKS
+from civi.experiment.tasks.base import Judged
+from civi.experiment.tasks.images import ImageTask
+from civi.inference.diagnose import Bounds
+from civi.parallel.mesh import make_mesh, place
+from civi.parallel.team import Address, Team, joined
 from civi.solver import Model
 from civi.solver.base import split
 from civi.solver.loop import run_block, start
-from civi.tasks import TASKS
-from civi.tasks.base import Judged
-from civi.tasks.images import ImageTask
 
 STEPS, EVERY, ROWS = 200, 50, 30
 TOY = ("samples.outer=8", "samples.inner=6", "tracker.steps=2", "family.hidden=4")
@@ -53,10 +53,10 @@ def without_measures() -> None:
     """Training is what matters here; images are few, and not as many as devices would like."""
     bits = np.random.default_rng(0).integers(0, 2, (ROWS, 12)).astype(np.uint8)
     few = ImageData(bits, bits[:2], grey=False, source="a few bits")
-    civi.data.images.static_mnist = lambda: few
+    civi.experiment.data.images.static_mnist = lambda: few
     TASKS["banana"] = replace(TASKS["banana"], measure=lambda *_: {}, picture=lambda *_: [])
-    civi.diagnose.neg_elbo_bounds = lambda *_: Bounds(1.0, 0.1, 0.9, 0.1)
-    civi.run.draw_history = lambda *_: None
+    civi.inference.diagnose.neg_elbo_bounds = lambda *_: Bounds(1.0, 0.1, 0.9, 0.1)
+    civi.experiment.run.draw_history = lambda *_: None
     ImageTask.judge = lambda *_: Judged({}, np.zeros((1, 2, 2, 2)))
     ImageTask.draw = lambda *_: None
 
@@ -67,7 +67,7 @@ def plan(task: str, seed: int = 0, *changes: str) -> Plan:
 
 def fit(chosen: Plan, folder: Path, team: Team | None = None) -> None:
     how = {"force": False, "resume": False, "checkpoint_every": EVERY}
-    civi.run.run(chosen, folder, Console(quiet=True), **how, **({} if team is None else {"team": team}))
+    civi.experiment.run.run(chosen, folder, Console(quiet=True), **how, **({} if team is None else {"team": team}))
 
 
 def on_four_devices(folder: Path) -> None:
@@ -104,6 +104,6 @@ if __name__ == "__main__":
     if sys.argv[1] == "four":
         on_four_devices(Path(sys.argv[2]))
     else:
-        from civi.cli import main
+        from civi.cli.main import main
 
         main()

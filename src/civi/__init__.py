@@ -17,16 +17,16 @@ from typing import Any
 __version__ = "0.1.0"
 
 _HOME = {
-    "fit": "civi.fitting",
-    "load": "civi.saving",
-    "Posterior": "civi.posterior",
+    "fit": "civi.inference.fit",
+    "load": "civi.inference.posterior_file",
+    "Posterior": "civi.inference.posterior",
     "Architecture": "civi.family",
     "SemiImplicit": "civi.family",
-    "LogDensity": "civi.target",
+    "LogDensity": "civi.problem.target",
     "Civi": "civi.solver",
     "Model": "civi.solver",
     "train": "civi.solver",
-    "neg_elbo_bounds": "civi.diagnose",
+    "neg_elbo_bounds": "civi.inference.diagnose",
     "CiviError": "civi.errors",
 }
 

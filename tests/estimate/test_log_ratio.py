@@ -10,7 +10,7 @@ from scipy.special import logsumexp
 
 from civi.estimate import log_density, log_mean_exp, log_ratios, log_sum_past, mix_own
 from civi.family import Architecture
-from civi.target import LogDensity
+from civi.problem.target import LogDensity
 from linear_gaussian import linear_family, log_q
 from montecarlo import LIMIT, agrees, z_scores
 

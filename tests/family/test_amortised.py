@@ -8,7 +8,7 @@ from scipy import stats
 
 from autoencoding import BITS, LATENTS, NOISE, SMALL, as64, image_model, unsplit64
 from civi.errors import SettingError
-from civi.family.autoencoder import ImageArchitecture, TextArchitecture
+from civi.problem.architecture import ImageArchitecture, TextArchitecture
 
 INNER = 4
 RNG = np.random.default_rng(0)

@@ -26,10 +26,10 @@ from autoencoding import (
 from civi.errors import SettingError
 from civi.estimate import Sketch, log_ratios
 from civi.family import Conditioned
+from civi.problem.autoencoder import Autoencoder, Batch
 from civi.solver import Civi, Model
 from civi.solver.base import groups, split
 from civi.solver.uivi import Uivi
-from civi.target.autoencoder import Autoencoder, Batch
 from civi.tracker import Auxiliary, Bank, Extrapolated, NoTracker, Pool, Ring, Start
 from civi.update import CiviAdam, FirstOrder, Samples
 from linear_gaussian import gaussian_target, linear_family

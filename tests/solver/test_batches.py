@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from civi.errors import SettingError
+from civi.problem.target import LogisticRegression, two_modal
 from civi.solver import Civi, Model, train
 from civi.solver.base import split
 from civi.solver.uivi import Uivi
-from civi.target import LogisticRegression, two_modal
 from civi.tracker import Extrapolated, NoTracker, Pool
 from civi.update import FirstOrder, Samples
 from linear_gaussian import linear_family

@@ -3,10 +3,10 @@
 import jax
 import pytest
 
-from civi.diagnose import neg_elbo_bounds
 from civi.family import Architecture
+from civi.inference.diagnose import neg_elbo_bounds
+from civi.problem.target import star
 from civi.solver import Civi, Model, train
-from civi.target import star
 from civi.update import Samples
 from montecarlo import LIMIT
 

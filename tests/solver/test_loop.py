@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from civi.family import Architecture
+from civi.problem.target import star
 from civi.solver import Civi, Model, train
 from civi.solver.loop import PATIENCE
-from civi.target import star
 from civi.update import Samples
 from counting_solver import CountingSolver
 

@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import pytest
 
 from civi.errors import SettingError, TargetError
+from civi.problem.target import LogDensity
 from civi.solver import Civi, Model, train
-from civi.target import LogDensity
 from civi.tracker import Pool
 from civi.update import Samples
 from counting_solver import CountingSolver

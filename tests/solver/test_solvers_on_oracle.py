@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from civi.family import Architecture
+from civi.inference.nuts import Nuts
 from civi.solver import SOLVERS, Model, train
-from civi.solver.nuts import Nuts
 from linear_gaussian import gaussian_target, mean_and_covariance, neg_elbo
 
 pytestmark = pytest.mark.optimised

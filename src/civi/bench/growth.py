@@ -17,10 +17,10 @@ from rich.table import Table
 from civi.bench.timing import Advance, Program, in_turns
 from civi.bench.workloads import Workload, block, target, workload
 from civi.family import Architecture
+from civi.problem.target import LogDensity, LogisticRegression
 from civi.solver import Model, train
 from civi.solver.base import split
 from civi.solver.loop import run_blocks, start
-from civi.target import LogDensity, LogisticRegression
 
 STEPS, MANY = 20, 32
 

@@ -15,7 +15,7 @@ from civi.bench.timing import Advance, Program, in_turns
 from civi.bench.vae_step import joined
 from civi.bench.workloads import WORKLOADS, Workload, block, target, workload
 from civi.errors import CiviError
-from civi.family.autoencoder import ImageArchitecture
+from civi.problem.architecture import ImageArchitecture
 from civi.solver import Model
 from civi.tracker import Extrapolated
 

@@ -17,9 +17,9 @@ from rich.table import Table
 
 from civi.bench.timing import Advance
 from civi.bench.workloads import Workload, block, workload
-from civi.checkpoint import Checkpoints
-from civi.plan import Plan
-from civi.run import train_and_save
+from civi.experiment.checkpoint import Checkpoints
+from civi.experiment.plan import Plan
+from civi.experiment.run import train_and_save
 from civi.solver.loop import CAPACITY
 
 STEPS = {"waveform": 8000, "mnist": 1500}

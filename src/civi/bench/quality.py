@@ -16,11 +16,11 @@ from rich.table import Table
 
 from civi.bench.timing import Advance
 from civi.bench.workloads import target
-from civi.diagnose.agreement import agreement
-from civi.plan import Plan
+from civi.experiment.plan import Plan
+from civi.experiment.tasks.regression import REFERENCE_DRAWS, reference_of
+from civi.inference.diagnose.agreement import agreement
+from civi.inference.nuts import Nuts
 from civi.solver import Model, train
-from civi.solver.nuts import Nuts
-from civi.tasks.regression import REFERENCE_DRAWS, reference_of
 
 ENOUGH, DRAWS = 1.3, 2 * REFERENCE_DRAWS
 GUIDES = {"AutoMultivariateNormal": 1e-2, "AutoBNAFNormal": 3e-3}

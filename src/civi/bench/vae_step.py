@@ -15,8 +15,8 @@ from civi.bench.timing import Advance, Timed, in_turns
 from civi.bench.workloads import Workload, block, image_products, target, workload
 from civi.family import Amortised
 from civi.family.amortised import Encoder
-from civi.family.autoencoder import ImageArchitecture
 from civi.family.mixing import MixingNetwork
+from civi.problem.architecture import ImageArchitecture
 from civi.solver import Model
 
 PAPER = {"sivi": 155, "uivi": 69, "asc-pg": 157, "scgd": 152, "civi": 56}

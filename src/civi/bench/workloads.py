@@ -13,12 +13,12 @@ import jax
 import jax.numpy as jnp
 
 from civi.bench.machine import Product
-from civi.recipes import settings_for
+from civi.experiment.recipes import settings_for
+from civi.experiment.tasks import find_task
+from civi.problem.autoencoder import Autoencoder, Images
 from civi.solver import Model, Solver
 from civi.solver.base import split
 from civi.solver.loop import CAPACITY, run_block, start
-from civi.target.autoencoder import Autoencoder, Images
-from civi.tasks import find_task
 
 WORKLOADS = ("banana", "waveform", "mnist")
 PIXELS, IMAGES = 784, 5000

@@ -10,8 +10,8 @@ from jax.scipy.special import logsumexp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from civi.family import Outer, SemiImplicit
-from civi.sharding import spread
-from civi.target import PairedTarget, Target, log_prob_each
+from civi.parallel.mesh import spread
+from civi.problem.target import PairedTarget, Target, log_prob_each
 
 FLOATS = 2**22
 

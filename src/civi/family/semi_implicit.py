@@ -16,7 +16,7 @@ from civi.family.conditional import Conditional
 from civi.family.mixing import ACTIVATIONS, ConstantMixing, MixingNetwork
 from civi.family.noise import GaussianNoise
 from civi.family.registry import CONDITIONALS
-from civi.sharding import spread
+from civi.parallel.mesh import spread
 
 MIXINGS = ("network", "constant")
 

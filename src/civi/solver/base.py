@@ -10,9 +10,9 @@ import jax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from civi.family import Amortised, Architecture, SemiImplicit
-from civi.pilot import PILOTS, NoPilot, Pilot
-from civi.sharding import spread
-from civi.target import PairedTarget, Target, batch_of, log_prob_each
+from civi.inference.pilot import PILOTS, NoPilot, Pilot
+from civi.parallel.mesh import spread
+from civi.problem.target import PairedTarget, Target, batch_of, log_prob_each
 
 OUTPUTS = ("last", "average", "uniform")
 

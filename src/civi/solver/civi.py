@@ -17,8 +17,8 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from civi.errors import require
 from civi.estimate import LogRatios, Sketch, log_ratios, mix_own
 from civi.family import Architecture, Outer, SemiImplicit
+from civi.problem.autoencoder import Batch
 from civi.solver.base import OUTPUTS, Info, Model, Settings, groups, split
-from civi.target.autoencoder import Batch
 from civi.tracker import TRACKERS, Auxiliary, Bank, Pool, PoolState, Start, Tracked, Tracker
 from civi.update import UPDATES, FirstOrder, Samples, Update
 

@@ -17,10 +17,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
 
-from civi.sharding import agreed, whole
+from civi.parallel.mesh import agreed, whole
+from civi.problem.autoencoder import Autoencoder
+from civi.problem.target import check_shape, check_values
 from civi.solver.base import Info, Model, Solver, split
-from civi.target import check_shape, check_values
-from civi.target.autoencoder import Autoencoder
 
 CAPACITY = 500
 PATIENCE = 50

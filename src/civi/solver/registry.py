@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from civi.family import Architecture
+from civi.inference.nuts import nuts
 from civi.solver.asc_pg import asc_pg
 from civi.solver.base import Settings
 from civi.solver.cadam import cadam
 from civi.solver.civi import civi
 from civi.solver.gaussian import fullrank, mfvb
 from civi.solver.nmc import nmc_adam, nmc_rmsprop, nmc_sgd
-from civi.solver.nuts import nuts
 from civi.solver.scgd import scgd
 from civi.solver.sivi import sivi
 from civi.solver.uivi import uivi

@@ -15,8 +15,8 @@ from civi.errors import require
 from civi.estimate import LogRatios, log_ratios, mix_own
 from civi.estimate.reverse import entropy_score, reverse_conditional
 from civi.family import Architecture, Outer, SemiImplicit
+from civi.problem.target import PairedTarget, Target, log_prob_each
 from civi.solver.base import OUTPUTS, Info, Model, Settings, groups, split
-from civi.target import PairedTarget, Target, log_prob_each
 from civi.update import UPDATES, FirstOrder, Samples, Update
 
 

@@ -18,7 +18,7 @@ from jaxtyping import Array, Float, Int
 from civi.errors import require
 from civi.estimate import LogRatios, log_sum_past
 from civi.family import SemiImplicit
-from civi.sharding import spread
+from civi.parallel.mesh import spread
 from civi.tracker.base import Auxiliary, Start, Tracked
 
 

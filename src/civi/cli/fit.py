@@ -1,0 +1,155 @@
+"""`civi fit`: a NumPyro model in the user's own Python file, with its data, from the command line."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from civi.errors import DataError, SettingError, unknown
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from civi.inference.posterior import Posterior
+
+ROWS = 40
+
+
+def fit(
+    model: Annotated[
+        str,
+        typer.Argument(metavar="FILE.py:NAME", help="A NumPyro model in a Python file. The file is run: use your own."),
+    ],
+    data: Annotated[
+        Path | None, typer.Option(help="JSON object or CSV file; its members or columns are the model's arguments.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for the results; runs/fit-NAME-SEED by default.")] = None,
+    seed: Annotated[int, typer.Option(help="Same seed, same numbers, unless the time runs out.")] = 0,
+    seconds: Annotated[float, typer.Option(help="Longest time for training.")] = 60,
+    steps: Annotated[int | None, typer.Option(help="Most steps of training.")] = None,
+    solver: Annotated[str, typer.Option(help="How to fit it; `civi solvers` lists them.")] = "civi",
+    draws: Annotated[int, typer.Option(help="Number of posterior draws to write.")] = 4000,
+    force: Annotated[bool, typer.Option("--force", help="Replace a run that is in the folder.")] = False,
+) -> None:
+    """Fit a NumPyro model of your own; write config.json, metrics.json, draws.nc and posterior.civi."""
+    if seed < 0:
+        raise SettingError(f"seed must not be negative, not {seed}")
+    if draws < 10:
+        raise SettingError(f"draws must be at least 10, not {draws}")
+    file, name = _split(model)
+    from civi.experiment.data.arguments import bind_arguments, read_arguments
+
+    arguments = read_arguments(data) if data else {}
+    function = load_model(file, name)
+    args, kwargs = bind_arguments(function, name, data, arguments)
+    import jax
+
+    from civi.experiment.report import files
+    from civi.inference.fit import fit as fit_model
+
+    folder = out or Path("runs") / f"fit-{name}-{seed}"
+    if not force:
+        files.prepare(folder, force=False, resumable=False)
+    options: dict[str, Any] = {"seconds": seconds, "solver": solver} | ({"steps": steps} if steps is not None else {})
+    settings = {"model": model, "data": str(data) if data else None, "seed": seed, **options, "draws": draws}
+    keys = jax.random.split(jax.random.key(seed), 4)
+    try:
+        posterior = fit_model(function, *args, key=keys[0], **options, **kwargs)
+    except KeyboardInterrupt:
+        typer.echo("civi: interrupted; nothing was written", err=True)
+        raise typer.Exit(130) from None
+    files.prepare(folder, force=force, resumable=False)
+    files.write_json(folder / "config.json", settings)
+    _report(posterior, folder, keys[1:], draws)
+
+
+def load_model(file: Path, name: str) -> Callable[..., Any]:
+    """Run the file, with its own folder on the path as Python does, and take the function of this name from it."""
+    import importlib.util
+
+    from civi.problem.target.explain import explain
+
+    spec = importlib.util.spec_from_file_location(f"civi_model_{file.stem}", file)
+    if spec is None or spec.loader is None:
+        raise DataError(f"{file} is not a Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, str(file.parent.resolve()))
+    try:
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:
+        raise DataError(f"{file} fails when it is run: {explain(error)}{_line(error, file)}") from error
+    finally:
+        sys.path.pop(0)
+    functions = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
+    if name not in vars(module):
+        raise unknown(f"model in {file}", name, functions)
+    if not callable(vars(module)[name]):
+        raise DataError(f"{name} in {file} is not a function")
+    return vars(module)[name]
+
+
+def _split(model: str) -> tuple[Path, str]:
+    path, colon, name = model.rpartition(":")
+    if not colon or not name or not path:
+        raise SettingError(f"'{model}' is not of the form FILE.py:NAME")
+    if not Path(path).is_file():
+        raise DataError(f"there is no file {path}: check the path")
+    return Path(path), name
+
+
+def _line(error: BaseException, file: Path) -> str:
+    """Where in the user's file."""
+    import traceback
+
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename.endswith(file.name)]
+    return f" (line {lines[-1]})" if lines else ""
+
+
+def _report(posterior: Posterior, folder: Path, keys: Any, draws: int) -> None:
+    """Write the files and show the result."""
+    from civi.experiment.report import files
+    from civi.experiment.report.progress import console
+
+    draw_key, elbo_key, trust_key = keys
+    screen = console()
+    with screen.status("drawing and diagnosing"):
+        posterior.save(folder / "posterior.civi")
+        data = posterior.to_inference_data(draw_key, draws)
+        files.write_inference_data(folder / "draws.nc", data)
+        diagnosis, elbo = posterior.diagnose(trust_key), posterior.elbo(elbo_key)
+        files.write_json(folder / "metrics.json", _metrics(posterior, diagnosis, elbo))
+    screen.print(_summary(data), diagnosis)
+    screen.print(f"elbo {elbo.value:.4f} ± {elbo.se:.4f}; {posterior.message}; files are in {folder}", soft_wrap=True)
+
+
+def _metrics(posterior: Posterior, diagnosis: Any, elbo: Any) -> dict[str, Any]:
+    return {
+        "dim": posterior.dim,
+        "elbo": elbo.value,
+        "elbo_se": elbo.se,
+        "converged": posterior.converged,
+        "message": posterior.message,
+        "verdict": diagnosis.verdict,
+        "findings": [finding._asdict() for finding in diagnosis.findings],
+        "seconds": posterior.seconds,
+    }
+
+
+def _summary(data: Any) -> Table:
+    """Mean, standard deviation and 94 % interval of every parameter, of very many only the first."""
+    from rich.table import Table
+
+    from civi.inference.load_arviz import import_arviz
+
+    rows = import_arviz().summary(data, kind="stats", round_to="none")
+    more = f", the first {ROWS} of {len(rows)}" if len(rows) > ROWS else ""
+    table = Table("parameter", title=f"posterior{more}")
+    for column in rows.columns:
+        table.add_column(column, justify="right")
+    for name, values in rows.head(ROWS).iterrows():
+        table.add_row(str(name), *(f"{value:.4g}" for value in values))
+    return table

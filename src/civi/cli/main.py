@@ -1,0 +1,156 @@
+"""The command line. Nothing heavy is imported before a command needs it, so that --help answers at once."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from civi.cli.data import data_app
+from civi.cli.fit import fit
+from civi.errors import CiviError, SettingError
+
+app = typer.Typer(
+    help="Semi-implicit variational inference: CI-VI and its peers.", no_args_is_help=True, add_completion=False
+)
+app.add_typer(data_app, name="data")
+app.command("fit")(fit)
+
+
+@app.command()
+def run(
+    task: Annotated[str, typer.Argument(help="What to fit; `civi tasks` lists them.")],
+    solver: Annotated[str, typer.Option(help="How to fit it; `civi solvers` lists them.")] = "civi",
+    recipe: Annotated[str, typer.Option(help="default (ours) or paper (appendix B to the letter).")] = "default",
+    seed: Annotated[int, typer.Option(help="Same seed, same numbers.")] = 0,
+    steps: Annotated[int | None, typer.Option(help="Number of steps; the recipe's by default.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the results; runs/TASK-SOLVER-RECIPE-SEED by default.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a run that is in the folder.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on from the last checkpoint in the folder.")] = False,
+    data: Annotated[Path | None, typer.Option(help="Your own CSV file, for the task `regression`.")] = None,
+    target: Annotated[str | None, typer.Option(help="Which column of the file is to be predicted.")] = None,
+    hold_out: Annotated[float, typer.Option(help="Share of the file's rows kept for testing.")] = 0.0,
+    checkpoint_every: Annotated[
+        int | None, typer.Option(help="Steps between checkpoints; 1000 and at least 10 seconds by default.")
+    ] = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Change a setting, e.g. tracker.steps=20.")
+    ] = None,
+    distributed: Annotated[
+        bool, typer.Option("--distributed", help="Use all devices, of a cluster's processes too (docs/distributed.md).")
+    ] = False,
+    coordinator: Annotated[
+        str | None, typer.Option(help="HOST:PORT of process 0, where JAX does not detect it.")
+    ] = None,
+    processes: Annotated[int | None, typer.Option(help="How many processes there are.")] = None,
+    process: Annotated[int | None, typer.Option(help="Which of them this is, from 0.")] = None,
+    inner_devices: Annotated[int, typer.Option(help="Devices that share the inner samples of an outer one.")] = 1,
+    whole_data: Annotated[bool, typer.Option("--whole-data", help="Every device keeps all rows of data.")] = False,
+    wait: Annotated[int, typer.Option(help="Seconds to wait for the other processes to start.")] = 50,
+) -> None:
+    """Fit a task and write config.json, metrics.json, history.csv, draws.nc, figures/ and checkpoints/."""
+    if force and resume:
+        raise SettingError("--force starts anew and --resume goes on: give one of them")
+    from civi.experiment.tasks import find_task
+
+    found = find_task(task, data=data, target=target, hold_out=hold_out)
+    from civi.experiment.report.progress import console
+    from civi.experiment.run import Plan
+    from civi.experiment.run import run as run_plan
+    from civi.parallel.team import ALONE, Address, joined
+
+    address = Address(coordinator, processes, process)
+    if not distributed and (address != Address() or inner_devices != 1 or whole_data):
+        names = "--coordinator, --processes, --process, --inner-devices and --whole-data"
+        raise SettingError(f"{names} are for --distributed: add it")
+
+    plan = Plan.make(found, solver, recipe, seed, steps, set_ or [])
+    folder = out or Path("runs") / f"{task}-{solver}-{recipe}-{seed}"
+    try:
+        with joined(address, inner_devices, wait, whole_data=whole_data) if distributed else nullcontext(ALONE) as team:
+            run_plan(plan, folder, console(), force=force, resume=resume, checkpoint_every=checkpoint_every, team=team)
+    except KeyboardInterrupt:
+        typer.echo(f"civi: interrupted; go on with the same command and --resume (folder {folder})", err=True)
+        raise typer.Exit(130) from None
+
+
+@app.command()
+def compare(
+    task: Annotated[str, typer.Argument(help="What to fit; `civi tasks` lists them.")],
+    solvers: Annotated[str, typer.Option(help="Names with commas, or all.")] = "all",
+    seeds: Annotated[int, typer.Option(help="Number of seeds, from 0.")] = 3,
+    recipe: Annotated[str, typer.Option(help="default or paper.")] = "default",
+    steps: Annotated[
+        int | None, typer.Option(help="Number of steps for every solver; the recipe's by default.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for the results; runs/compare-TASK by default.")] = None,
+    data: Annotated[Path | None, typer.Option(help="Your own CSV file, for the task `regression`.")] = None,
+    target: Annotated[str | None, typer.Option(help="Which column of the file is to be predicted.")] = None,
+    hold_out: Annotated[float, typer.Option(help="Share of the file's rows kept for testing.")] = 0.0,
+    force: Annotated[bool, typer.Option("--force", help="Replace results that are in the folder.")] = False,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Change a setting of every solver.")
+    ] = None,
+) -> None:
+    """Fit a task with several solvers and seeds; write comparison.json, comparison.md and figures/."""
+    from civi.experiment.tasks import find_task
+
+    found = find_task(task, data=data, target=target, hold_out=hold_out)
+    from civi.experiment.compare import compare as compare_plans
+    from civi.experiment.plan import Plan
+    from civi.experiment.report.progress import console
+    from civi.solver import SOLVERS
+
+    names = list(SOLVERS) if solvers == "all" else [name.strip() for name in solvers.split(",") if name.strip()]
+    plans = [Plan.make(found, name, recipe, 0, steps, set_ or []) for name in names]
+    compare_plans(plans, seeds, out or Path("runs") / f"compare-{task}", console(), force=force)
+
+
+@app.command()
+def bench(
+    part: Annotated[str, typer.Argument(help="What to time; all parts by default.")] = "all",
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer rounds.")] = False,
+    out: Annotated[Path | None, typer.Option(help="File for the figures as JSON.")] = None,
+) -> None:
+    """Time the steps of all methods in one run, as ratios; needs no data."""
+    from civi.bench.command import bench as run_bench
+    from civi.experiment.report.progress import console
+
+    run_bench(part, console(), quick=quick, out=out)
+
+
+@app.command()
+def tasks() -> None:
+    """List the tasks, one line each."""
+    from civi.experiment.tasks import OWN_DATA, TASKS
+
+    summaries = {name: task.summary for name, task in TASKS.items()} | OWN_DATA
+    for name, summary in summaries.items():
+        typer.echo(f"{name:<12} {summary}")
+
+
+@app.command()
+def solvers() -> None:
+    """List the solvers, one line each."""
+    from civi.solver import SOLVERS
+
+    for name, solver in SOLVERS.items():
+        typer.echo(f"{name:<12} {solver.__doc__}")
+
+
+def main() -> None:
+    """Run the command line; an error the user can mend is one line and exit code 2."""
+    try:
+        app()
+    except CiviError as error:
+        print(f"civi: error: {error}", file=sys.stderr)
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()

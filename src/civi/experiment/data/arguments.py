@@ -1,0 +1,94 @@
+"""A data file of the user's own as a model's arguments: the members of a JSON object, or the columns of a CSV file."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from civi.errors import DataError
+from civi.experiment.data.table import check_values, read_frame
+
+SHOWN = 5
+
+
+def read_arguments(path: Path) -> dict[str, Any]:
+    """Numbers and arrays by name; whole numbers stay whole. Refuses text and what is missing, with its place."""
+    if path.suffix.lower() not in (".json", ".csv"):
+        raise DataError(f"{path} must be a .json or a .csv file")
+    return _from_json(path) if path.suffix.lower() == ".json" else _from_csv(path)
+
+
+def bind_arguments(
+    model: Callable[..., Any], name: str, path: Path | None, arguments: Mapping[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The data in the model's own order; refuses data that the model does not take, or too little of it."""
+    parameters = inspect.signature(model).parameters.values()
+    takes = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+    anything = any(p.kind is p.VAR_KEYWORD for p in parameters)
+    needs = [p.name for p in parameters if p.default is p.empty and p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
+    signature = f"{name}({', '.join(takes)})"
+    missing = [need for need in needs if need not in arguments]
+    if missing:
+        where = f"{path} has no such column or member" if path else "give them with --data"
+        raise DataError(f"the model {signature} needs {', '.join(missing)}: {where}")
+    extra = [given for given in arguments if given not in takes and not anything]
+    if extra:
+        raise DataError(
+            f"the model {signature} does not take {', '.join(extra)} of {path}: drop them, or add them to it"
+        )
+    bound = inspect.signature(model).bind(**arguments)
+    bound.apply_defaults()
+    return bound.args, bound.kwargs
+
+
+def _from_csv(path: Path) -> dict[str, Any]:
+    frame = read_frame(path)
+    if frame.empty:
+        raise DataError(f"{path} has no rows below the header")
+    check_values(path, frame)
+    return {str(name): _narrow(frame[name].to_numpy()) for name in frame}
+
+
+def _from_json(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8-sig"))
+    except FileNotFoundError as error:
+        raise DataError(f"there is no file {path}: check the path") from error
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror or error}") from error
+    except ValueError as error:
+        raise DataError(f"{path} is not a JSON file that can be read ({error})") from error
+    if not isinstance(content, dict):
+        raise DataError(f"{path} must hold a JSON object, one member for each argument of the model")
+    return {name: _member(path, name, value) for name, value in content.items()}
+
+
+def _member(path: Path, name: str, value: Any) -> Any:
+    """A number or an array of numbers."""
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise DataError(f"{path}: {name} has rows of different lengths: make it a rectangular array") from error
+    if array.dtype.kind == "O" and all(item is None or isinstance(item, int | float) for item in array.flat):
+        array = array.astype(float)
+    if array.dtype.kind not in "biuf":
+        raise DataError(f"{path}: {name} is not made of numbers: encode it as numbers or leave it out")
+    bad = np.argwhere(~np.isfinite(array))
+    if len(bad):
+        places = ", ".join(str(int(row[0]) + 1) if len(row) else "its value" for row in bad[:SHOWN])
+        more = ", ..." if len(bad) > SHOWN else ""
+        raise DataError(
+            f"{path}: {name} has {len(bad)} of {array.size} values missing, NaN or infinite (row {places}{more}): fill "
+            "them in, or drop the rows"
+        )
+    return array.item() if array.ndim == 0 else _narrow(array)
+
+
+def _narrow(array: np.ndarray) -> np.ndarray:
+    """In single precision, as JAX has it."""
+    return array.astype(np.float32 if array.dtype.kind == "f" else np.int32)

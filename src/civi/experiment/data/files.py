@@ -1,0 +1,182 @@
+"""Find a data file and check it; fetch what is missing.
+
+A file is looked for in the folder named by CIVI_DATA_DIR, then among the files that come with civi, then in the cache.
+Nothing is downloaded but by `fetch`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from civi.errors import DataError
+from civi.experiment.data.registry import DataFile, find_set
+from civi.folders import cache_folder
+
+DATA_DIR = "CIVI_DATA_DIR"
+SHIPPED = Path(__file__).parent / "shipped"
+
+
+class Found(NamedTuple):
+    """Where a file is: CIVI_DATA_DIR, shipped or cache."""
+
+    path: Path
+    place: str
+
+
+def locate(set_name: str, file: str) -> Path:
+    """The path of a file, checked against its checksum."""
+    entry = find_set(set_name).file(file)
+    found = find(entry)
+    if found is None:
+        raise DataError(_missing(entry))
+    return checked(entry, found)
+
+
+def locate_if_present(set_name: str, file: str) -> Path | None:
+    """Like `locate`, but None where the file is missing; a damaged file is still an error."""
+    entry = find_set(set_name).file(file)
+    found = find(entry)
+    return None if found is None else checked(entry, found)
+
+
+def find(file: DataFile) -> Found | None:
+    """The first place that holds the file, unchecked."""
+    for place, folder in _places():
+        if (folder / file.path).is_file():
+            return Found(folder / file.path, place)
+    return None
+
+
+def _places() -> list[tuple[str, Path]]:
+    named = os.environ.get(DATA_DIR)
+    first = [(DATA_DIR, Path(named))] if named else []
+    return [*first, ("shipped", SHIPPED), ("cache", cache_folder("data"))]
+
+
+def checked(file: DataFile, found: Found) -> Path:
+    """The path of a file that is what the registry says."""
+    got = _sha256(found.path)
+    if got != file.sha256:
+        raise DataError(
+            f"{found.path} is damaged or another file: its sha256 is {got} and should be {file.sha256}; "
+            + _mending(file, found.place)
+        )
+    return found.path
+
+
+def _mending(file: DataFile, place: str) -> str:
+    if place == "shipped":
+        return "install civi again"
+    if place == "cache" and file.urls:
+        return f"fetch it again with `civi data fetch {file.set_name}`"
+    return "put the right file in its place" + (f", or unset {DATA_DIR}" if place == DATA_DIR else "")
+
+
+def intact(file: DataFile, found: Found) -> bool:
+    """Whether the file is what the registry says."""
+    return _sha256(found.path) == file.sha256
+
+
+def _sha256(path: Path) -> str:
+    try:
+        with path.open("rb") as content:
+            return hashlib.file_digest(content, "sha256").hexdigest()
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror or error}") from error
+
+
+def _missing(file: DataFile) -> str:
+    named = os.environ.get(DATA_DIR)
+    note = f" ({DATA_DIR} is {named}, which is not a folder)" if named and not Path(named).is_dir() else ""
+    if not file.urls:
+        return f"{file.path} is not here{note}: {_by_hand(file)}"
+    return (
+        f"{file.path} is not here{note}: fetch it with `civi data fetch {file.set_name}`, "
+        f"or set {DATA_DIR} to a folder that holds it"
+    )
+
+
+def _by_hand(file: DataFile) -> str:
+    origin = f"{file.origin}; " if file.origin else ""
+    return f"{origin}put it at {cache_folder('data') / file.path}, or set {DATA_DIR} to a folder that holds {file.path}"
+
+
+def fetch(set_name: str, bar: Callable[[DataFile], Any] | None = None) -> list[Path]:
+    """Download the files of a set that are missing, or damaged in the cache; the paths of all that are here then.
+
+    `bar` makes a progress bar for a file, with `total`, `update`, `reset` and `close` as Pooch calls them.
+    """
+    paths = [_obtain(file, bar) for file in find_set(set_name).files]
+    return [path for path in paths if path is not None]
+
+
+def _obtain(file: DataFile, bar: Callable[[DataFile], Any] | None) -> Path | None:
+    found = find(file)
+    if found is not None and (found.place != "cache" or not file.urls or intact(file, found)):
+        return checked(file, found)
+    if file.urls:
+        return _download(file, bar)
+    if file.optional:
+        return None
+    raise DataError(f"{file.path} cannot be fetched: {_by_hand(file)}")
+
+
+def _download(file: DataFile, bar: Callable[[DataFile], Any] | None) -> Path:
+    """The first address that gives the right file."""
+    shown = bar(file) if bar else None
+    reasons = []
+    for url in file.urls:
+        reason = _download_from(url, file, shown)
+        if reason is None:
+            return cache_folder("data") / file.path
+        reasons.append(f"{url}: {reason}")
+    raise DataError(
+        f"cannot fetch {file.path} ({'; '.join(reasons)}): try again later, "
+        f"or set {DATA_DIR} to a folder that holds {file.path}"
+    )
+
+
+def _download_from(url: str, file: DataFile, shown: Any) -> str | None:
+    """Download to the cache; why it did not work, or None. Pooch moves only a right file into place."""
+    import pooch
+    from requests.exceptions import RequestException
+
+    pooch.get_logger().setLevel("WARNING")
+    folder = cache_folder("data")
+    if shown:
+        shown.reset()
+    plain = {"Accept-Encoding": "identity"}
+    loader = pooch.HTTPDownloader(progressbar=shown or False, chunk_size=1 << 16, headers=plain)
+
+    def load(url: str, output_file: str, owner: Any) -> None:
+        loader(url, output_file, owner)
+        got = _sha256(Path(output_file))
+        if got != file.sha256:
+            raise DataError(f"the file there has sha256 {got} and should have {file.sha256}")
+
+    try:
+        pooch.retrieve(url, f"sha256:{file.sha256}", fname=file.path, path=folder, downloader=load)
+    except DataError as error:
+        return str(error)
+    except RequestException as error:
+        return _reason(error)
+    except OSError as error:
+        raise DataError(f"cannot write to {folder}: {error.strerror or error}") from error
+    return None
+
+
+def _reason(error: Exception) -> str:
+    """A failed request in a few words."""
+    from requests.exceptions import ConnectionError, HTTPError, Timeout
+
+    if isinstance(error, HTTPError) and error.response is not None:
+        return f"the server answered {error.response.status_code}"
+    if isinstance(error, Timeout):
+        return "no answer in time"
+    if isinstance(error, ConnectionError):
+        return "no connection"
+    return f"the download broke off ({type(error).__name__})"

@@ -1,0 +1,127 @@
+"""The comparison of solvers as a live table, as Markdown, and as curves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from rich.table import Table
+
+from civi.experiment.outcome import Outcome, ranked
+from civi.experiment.tasks import Task
+
+matplotlib.use("Agg")
+STYLES = ("-", "--", ":")
+ABSURD = 1e3
+
+
+def _header(task: Task) -> list[str]:
+    return ["solver", "mean", "sd over seeds", "worst", task.beside, "seconds a seed", "what happened"]
+
+
+def cells(outcome: Outcome, task: Task) -> list[str]:
+    """One row of the table."""
+    values, others = outcome.values(task.rank_by), outcome.values(task.beside)
+    if len(values):
+        spread = f"{values.std(ddof=1):.4f}" if len(values) > 1 else "-"
+        numbers = [f"{values.mean():.4f}", spread, f"{values.max():.4f}"]
+    else:
+        numbers = ["-", "-", "-"]
+    other = f"{others.mean():.4f}" if len(others) else "-"
+    return [outcome.solver, *numbers, other, f"{outcome.seconds:.1f}", happened(outcome)]
+
+
+def happened(outcome: Outcome) -> str:
+    """Finished, or how many seeds diverged and when."""
+    steps = [step for step in outcome.diverged if step is not None]
+    if steps:
+        return f"{len(steps)} of {len(outcome.diverged)} diverged, first at step {min(steps)}"
+    if "r_hat" in outcome.measures[0]:
+        r_hat, size = outcome.values("r_hat").max(), outcome.values("effective_size").min()
+        return f"R-hat at most {r_hat:.3f}, effective size at least {size:.0f}"
+    return f"finished {outcome.steps} steps"
+
+
+def live_table(done: Sequence[Outcome], waiting: Sequence[str], now: str, task: Task) -> Table:
+    """What is known so far, best first, then what runs and what waits."""
+    title = f"{task.name}: {task.rank_by} of each solver, best first"
+    table = Table(title=title, title_justify="left")
+    for name in (header := _header(task)):
+        table.add_column(name, justify="left" if name in (header[0], header[-1]) else "right")
+    for outcome in ranked(done, task.rank_by):
+        table.add_row(*cells(outcome, task))
+    for i, name in enumerate(waiting):
+        table.add_row(name, *[""] * 5, now if i == 0 else "waiting", style="dim")
+    return table
+
+
+def markdown(best_first: Sequence[Outcome], task: Task) -> str:
+    """The final table."""
+    rows = [cells(outcome, task) for outcome in best_first]
+    header = _header(task)
+    lines = [header, ["---"] * len(header), *rows]
+    title = f"{task.name}: {task.rank_by} over {len(best_first[0].measures)} seeds, best first"
+    return f"{title}\n\n" + "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+
+
+def draw_curves(best_first: Sequence[Outcome], task: Task, path: Path) -> Path:
+    """neg_elbo by the common estimator against steps and seconds: median and range over seeds."""
+    figure = Figure(figsize=(11, 4.8), layout="constrained")
+    left, right = figure.subplots(1, 2, sharey=True)
+    colours = [f"C{i}" for i in range(10)]
+    drawn = [outcome for outcome in best_first if outcome.curve.step]
+    in_epochs = all(outcome.epochs_a_step for outcome in drawn)
+    for i, outcome in enumerate(drawn):
+        look = {"color": colours[i % 10], "linestyle": STYLES[i // 10], "label": outcome.solver}
+        unit = (outcome.epochs_a_step or 1) if in_epochs else 1
+        _draw_one(left, [step * unit for step in outcome.curve.step], outcome.curve.neg_elbo, look)
+        _draw_one(right, outcome.curve.seconds, outcome.curve.neg_elbo, look)
+    left.set(xlabel="epoch" if in_epochs else "step", ylabel="neg_elbo (upper bound, same estimator for all)")
+    right.set(xlabel="seconds a seed")
+    right.set_xscale("symlog", linthresh=0.1)
+    if task.objective_is_kl:
+        left.set(yscale="log", ylim=(1e-4, 30))
+    else:
+        left.set_ylim(*_around_the_ends(drawn))
+    figure.legend(*left.get_legend_handles_labels(), loc="outside right upper", frameon=False)
+    seeds = len(best_first[0].measures)
+    figure.suptitle(f"{task.name}: median and range over {seeds} seeds" if seeds > 1 else f"{task.name}: one seed")
+    figure.savefig(path, dpi=130)
+    return path
+
+
+def _around_the_ends(drawn: Sequence[Outcome]) -> tuple[float | None, float | None]:
+    """Limits that show where the curves end and, from a quarter of the way on, how they got there.
+
+    Where they start may be orders of magnitude higher. What a run that diverged ends with may be any number, and counts
+    only if all have.
+    """
+    ended = [outcome for outcome in drawn if None in outcome.diverged] or list(drawn)
+    curves = [outcome.curve.neg_elbo for outcome in ended]
+    ends = _finite([np.median(values[-1]) for values in curves])
+    quarter = _finite([np.median(values[len(values) // 4]) for values in curves])
+    if not ends.size:
+        return None, None
+    room = max(np.ptp(ends), 1e-2 * abs(ends.min()), 1e-3)
+    return ends.min() - 0.1 * room, max(ends.max() + 0.7 * room, quarter.max(initial=-np.inf))
+
+
+def _finite(values: Sequence[Any]) -> np.ndarray:
+    return np.array([value for value in values if np.isfinite(value)])
+
+
+def _draw_one(axes: Axes, x: Sequence[float | int], values: Sequence[Sequence[float]], look: dict[str, Any]) -> None:
+    table = np.array(values)
+    absurd = ~(np.abs(table) <= ABSURD * (np.abs(table[0]) + 1))
+    table = np.where(absurd, np.nan, table)
+    shown = ~np.isnan(table).all(axis=1)
+    x_shown, table = np.array(x)[shown], table[shown]
+    axes.plot(x_shown, np.nanmedian(table, axis=1), linewidth=1.6, **look)
+    axes.fill_between(
+        x_shown, np.nanmin(table, axis=1), np.nanmax(table, axis=1), color=look["color"], alpha=0.15, lw=0
+    )

@@ -1,0 +1,115 @@
+"""The files of a run. Each is written beside its place and moved there, so that none is ever half written."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from civi.errors import OutputError
+from civi.inference.load_arviz import import_arviz
+
+RUN = ("config.json", "metrics.json", "history.csv", "draws.nc", "figures", "checkpoints")
+COMPARISON = ("comparison.json", "comparison.md")
+FIT = ("posterior.civi",)
+NAMES = (*RUN, *COMPARISON, *FIT)
+
+
+def existing(folder: Path) -> list[str]:
+    """Which files of a run are in this folder."""
+    return [name for name in NAMES if (folder / name).exists()]
+
+
+def prepare(folder: Path, *, force: bool, resumable: bool = True) -> None:
+    """Make the folder writable for a new run; another run in it is only replaced with `force`."""
+    found = existing(folder) if folder.is_dir() else []
+    if found and not force:
+        ways = ["choose another --out", *(["go on with --resume"] if resumable else []), "or replace it with --force"]
+        raise OutputError(f"{folder} already holds a run ({', '.join(found)}): {', '.join(ways)}")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe = folder / f".write-test-{os.getpid()}"
+        probe.touch()
+        probe.unlink()
+        for name in found:
+            _remove(folder / name)
+    except OSError as error:
+        raise OutputError(f"cannot write to {folder}: {error.strerror or error}") from error
+
+
+def _remove(path: Path) -> None:
+    """Remove a part of a run; of the figures only pictures, so that notes beside them stay."""
+    if path.name == "figures":
+        for picture in path.glob("*.png"):
+            picture.unlink()
+        if not any(path.iterdir()):
+            path.rmdir()
+    elif path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
+
+
+def write_json(path: Path, content: dict[str, Any]) -> None:
+    """JSON with null in place of a number that is not finite."""
+    atomically(path, lambda part: part.write_text(json.dumps(_finite(content), indent=2, allow_nan=False) + "\n"))
+
+
+def write_text(path: Path, content: str) -> None:
+    """Plain text."""
+    atomically(path, lambda part: part.write_text(content))
+
+
+def write_history(path: Path, history: dict[str, np.ndarray]) -> None:
+    """One row a step; empty where a number is not finite."""
+
+    def write(part: Path) -> None:
+        with part.open("w", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(history)
+            for row in zip(*history.values(), strict=True):
+                writer.writerow([f"{value:.9g}" if math.isfinite(value) else "" for value in row])
+
+    atomically(path, write)
+
+
+def write_draws(path: Path, draws: np.ndarray, attributes: dict[str, Any]) -> None:
+    """InferenceData with the posterior draws of z: (draw, dim) for one chain, or (chain, draw, ..., dim)."""
+    data = import_arviz().from_dict(posterior={"z": draws if draws.ndim > 2 else draws[None]}, attrs=attributes)
+    write_inference_data(path, data)
+
+
+def write_inference_data(path: Path, data: Any) -> None:
+    """InferenceData as netCDF, where a name cannot have a slash."""
+
+    def plain(group: Any) -> Any:
+        return group.rename({name: name.replace("/", "_") for name in [*group, *group.dims] if "/" in name})
+
+    atomically(path, lambda part: data.map(plain).to_netcdf(str(part), engine="h5netcdf"))
+
+
+def atomically(path: Path, write: Callable[[Path], object]) -> None:
+    """Let `write` make the file beside its place, then move it there."""
+    part = path.with_name(f".{path.name}.part")
+    try:
+        write(part)
+        part.replace(path)
+    except OSError as error:
+        raise OutputError(f"cannot write {path}: {error.strerror or error}") from error
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _finite(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

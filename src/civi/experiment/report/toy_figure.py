@@ -1,0 +1,55 @@
+"""The paper's figure for a toy: filled contours of the target, contours of q, draws of q."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import matplotlib
+import numpy as np
+from jaxtyping import Array
+from matplotlib.figure import Figure
+
+from civi.problem.target import SampledTarget
+
+matplotlib.use("Agg")
+GRID = 120
+MASSES = (0.95, 0.8, 0.6, 0.4, 0.2)
+LogQ = Callable[[Array], Array]
+
+
+def draw_toy(target: SampledTarget, log_q: LogQ | None, draws: np.ndarray, path: Path, name: str) -> Path:
+    """Two panels over the region of highest target density; without a density, no contours of q."""
+    exact = np.asarray(target.sample(jax.random.key(0), 4000))
+    low, high = np.quantile(exact, 0.002, axis=0), np.quantile(exact, 0.998, axis=0)
+    low, high = low - 0.15 * (high - low), high + 0.15 * (high - low)
+    x, y = np.meshgrid(np.linspace(low[0], high[0], GRID), np.linspace(low[1], high[1], GRID))
+    points = jnp.asarray(np.stack([x.ravel(), y.ravel()], axis=1))
+    p = np.asarray(jnp.exp(jax.jit(jax.vmap(target.log_prob))(points))).reshape(x.shape)
+
+    figure = Figure(figsize=(10, 4.6), layout="constrained")
+    left, right = figure.subplots(1, 2, sharex=True, sharey=True)
+    for axes in (left, right):
+        axes.contourf(x, y, p, levels=[*mass_levels(p), p.max() * 1.001], cmap="Blues")
+        axes.set(xlabel="$z_1$", ylabel="$z_2$", xlim=(low[0], high[0]), ylim=(low[1], high[1]))
+    if log_q is not None:
+        q = np.exp(np.asarray(log_q(points))).reshape(x.shape)
+        left.contour(x, y, q, levels=mass_levels(q), colors="#b2182b", linewidths=1.2)
+    left.set_title("target (filled)" + (" and q (lines)" if log_q is not None else ""))
+    right.plot(*draws[:1500].T, ".", color="#b2182b", markersize=2.5, alpha=0.6)
+    right.set_title("draws on the target")
+    shares = ", ".join(f"{mass:.0%}" for mass in MASSES)
+    figure.suptitle(f"{name}: regions that hold {shares} of the mass")
+    figure.savefig(path, dpi=130)
+    return path
+
+
+def mass_levels(density: np.ndarray, masses: Sequence[float] = MASSES) -> list[float]:
+    """Density levels whose regions hold these shares of the mass on the grid, increasing."""
+    finite = np.where(np.isfinite(density), density, 0.0)
+    falling = np.sort(finite.ravel())[::-1]
+    held = np.cumsum(falling) / max(falling.sum(), np.finfo(float).tiny)
+    levels = falling[np.minimum(np.searchsorted(held, masses), falling.size - 1)]
+    return (levels + np.arange(len(masses)) * 1e-6 * max(levels.max(), 1e-12)).tolist()

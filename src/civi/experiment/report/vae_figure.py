@@ -1,0 +1,132 @@
+"""What an autoencoder has learnt: reconstructions, prior samples, walks, posterior clouds, decoded sentences."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Ellipse
+
+from civi.errors import require
+from civi.experiment.report.files import write_text
+
+matplotlib.use("Agg")
+SIDE = 28
+GAP = 1
+CELL = 0.62
+LINE = 0.18
+RECONSTRUCTED = 16
+CLOUDS = 6
+POINTS = 1500
+COLOURS = ("#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#ff7f0e", "#17becf")
+MARKDOWN = re.compile(r"([\\`*_|<>&~$\[\]])")
+
+
+def draw_reconstructions(originals: np.ndarray, means: np.ndarray, path: Path) -> Path:
+    """The first 16 images above, what the decoder makes of a draw of their posterior below; both in [0, 1]."""
+    require(originals.shape == means.shape, f"originals {originals.shape} and means {means.shape} must have one shape")
+    pairs = np.stack([originals[:RECONSTRUCTED], means[:RECONSTRUCTED]])
+    return _draw_tiles(pairs, path, "Test images and their reconstructions", ("image", "decoded"))
+
+
+def draw_grid(images: np.ndarray, path: Path, title: str, columns: int = 10) -> Path:
+    """Images (n, 784) in [0, 1], row by row; a last row that is not full ends in white."""
+    rows = -(-len(images) // columns)
+    cells = np.zeros((rows * columns, images.shape[1]))
+    cells[: len(images)] = images
+    return _draw_tiles(cells.reshape(rows, columns, -1), path, title)
+
+
+def draw_walk(images: np.ndarray, path: Path) -> Path:
+    """Images (rows, steps, 784) in [0, 1]; each row goes from one test image's latents to another's."""
+    return _draw_tiles(images, path, "Walks through latent space, from one test image to another")
+
+
+def _draw_tiles(images: np.ndarray, path: Path, title: str, names: tuple[str, ...] = ()) -> Path:
+    """One picture of all the images (rows, columns, 784), black on white, with a grey line between them."""
+    rows, columns = images.shape[:2]
+    figure = Figure(figsize=(max(CELL * columns, 4.8), CELL * rows + 0.35), layout="constrained")
+    axes = figure.subplots()
+    axes.imshow(tile(images), cmap="gray_r", vmin=0, vmax=1, interpolation="nearest")
+    step = SIDE + GAP
+    axes.set_yticks([GAP + SIDE / 2 + step * row for row in range(len(names))], names)
+    axes.set_xticks([])
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+    axes.set_title(title, fontsize=11)
+    figure.savefig(path, dpi=150)
+    return path
+
+
+def tile(images: np.ndarray) -> np.ndarray:
+    """Images (rows, columns, 784) side by side, framed by lines of light grey."""
+    rows, columns = images.shape[:2]
+    step = SIDE + GAP
+    canvas = np.full((rows * step + GAP, columns * step + GAP), LINE)
+    for row in range(rows):
+        for column in range(columns):
+            top, left = GAP + row * step, GAP + column * step
+            canvas[top : top + SIDE, left : left + SIDE] = images[row, column].reshape(SIDE, SIDE)
+    return canvas
+
+
+def draw_latents(z: np.ndarray, path: Path, datum: str = "image") -> Path:
+    """Posterior draws z (data, draws, dimension) of the first six data, each called a `datum`.
+
+    At the left all of them, in the two directions of largest spread of all; then each alone, in its own two directions
+    of largest spread, with the ellipses that would hold 50% and 90% of the draws if the posterior were Gaussian.
+    """
+    z = z[:CLOUDS, :POINTS]
+    count, side = len(z), -(-len(z) // 2)
+    figure = Figure(figsize=(5.2 + 2.6 * side, 5.2), layout="constrained")
+    left, right = figure.subfigures(1, 2, squeeze=False, width_ratios=(5.2, 2.6 * side))[0]
+    whole = left.subplots()
+    projected = plane(z.reshape(-1, z.shape[2])).reshape(count, -1, 2)
+    for cloud, colour in zip(projected, COLOURS, strict=False):
+        whole.plot(*cloud.T, ".", color=colour, markersize=2, alpha=0.5)
+    whole.set(xlabel="first direction", ylabel="second direction", title="all together", aspect="equal")
+    whole.set_adjustable("datalim")
+    panels = right.subplots(2, side, squeeze=False).ravel()
+    for i, (axes, cloud) in enumerate(zip(panels, z, strict=False)):
+        _draw_cloud(axes, plane(cloud), COLOURS[i], f"{datum} {i + 1}")
+    for axes in panels[count:]:
+        axes.set_axis_off()
+    figure.suptitle(f"Posterior draws of test {datum}s; dashed: a Gaussian's 50% and 90%", fontsize=12)
+    figure.savefig(path, dpi=130)
+    return path
+
+
+def plane(z: np.ndarray) -> np.ndarray:
+    """Draws (draws, dimension), centred, in their two principal directions, the larger first."""
+    require(z.shape[1] >= 2, f"draws must have at least 2 dimensions, not {z.shape[1]}")
+    centred = z - z.mean(axis=0)
+    _, directions = np.linalg.eigh(centred.T @ centred)
+    return centred @ directions[:, ::-1][:, :2]
+
+
+def _draw_cloud(axes: Axes, draws: np.ndarray, colour: str, title: str) -> None:
+    sd = draws.std(axis=0)
+    axes.plot(*draws.T, ".", color=colour, markersize=2, alpha=0.4)
+    for mass in (0.5, 0.9):
+        width, height = 2 * sd * np.sqrt(-2 * np.log(1 - mass))
+        axes.add_patch(Ellipse((0, 0), width, height, fill=False, linestyle="--", linewidth=1))
+    axes.set(aspect="equal")
+    axes.set_title(title, fontsize=10)
+    axes.set_adjustable("datalim")
+    axes.tick_params(labelsize=8)
+
+
+def write_sentences(rows: list[tuple[str, str]], path: Path) -> Path:
+    """A Markdown table of sentences and what was decoded from their latents."""
+    lines = [f"| {_plain(original)} | {_plain(decoded)} |" for original, decoded in rows]
+    write_text(path, "\n".join(["| original | decoded |", "|---|---|", *lines]) + "\n")
+    return path
+
+
+def _plain(sentence: str) -> str:
+    """A sentence on one line, with what Markdown would take for its own escaped."""
+    return MARKDOWN.sub(r"\\\1", " ".join(sentence.split()))

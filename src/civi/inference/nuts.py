@@ -1,0 +1,98 @@
+"""NUTS (NumPyro): reference draws, with R-hat and effective sample size, cached by target and settings."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from dataclasses import asdict, dataclass
+
+import jax
+import numpy as np
+from jaxtyping import PRNGKeyArray
+
+from civi.errors import require
+from civi.family import Architecture
+from civi.folders import cache_folder
+from civi.problem.target import Target
+from civi.solver.base import Settings
+
+
+@dataclass(frozen=True)
+class Reference:
+    """Draws (chain, draw, dim) and how far they can be trusted."""
+
+    draws: np.ndarray
+    r_hat: np.ndarray
+    effective_size: np.ndarray
+    divergences: int
+
+    def pooled(self, count: int) -> np.ndarray:
+        """`count` draws of all chains, evenly spaced."""
+        every = self.draws.reshape(-1, self.draws.shape[-1])
+        return every[np.linspace(0, len(every) - 1, count).astype(int)]
+
+
+@dataclass(frozen=True)
+class Nuts:
+    """The No-U-Turn sampler on the target itself; has no family to train."""
+
+    chains: int = 4
+    warmup: int = 1000
+    draws: int = 2500
+    accept: float = 0.9
+
+    def __post_init__(self) -> None:
+        require(self.chains >= 2, f"chains must be at least 2, so that R-hat can be computed, not {self.chains}")
+        require(self.warmup >= 1, f"warmup must be at least 1, not {self.warmup}")
+        require(self.draws >= 4, f"draws must be at least 4, not {self.draws}")
+        require(0 < self.accept < 1, f"accept must be in (0, 1), not {self.accept}")
+
+    def sample(self, target: Target, key: PRNGKeyArray) -> Reference:
+        """Run all chains as one vectorised program."""
+        from numpyro.diagnostics import effective_sample_size, split_gelman_rubin
+        from numpyro.infer import MCMC, NUTS
+
+        start_key, run_key = jax.random.split(key)
+        kernel = NUTS(potential_fn=lambda z: -target.log_prob(z), target_accept_prob=self.accept)
+        mcmc = MCMC(
+            kernel,
+            num_warmup=self.warmup,
+            num_samples=self.draws,
+            num_chains=self.chains,
+            chain_method="vectorized",
+            progress_bar=False,
+        )
+        first = 2 * jax.random.normal(start_key, (self.chains, target.dim))
+        mcmc.run(run_key, init_params=first, extra_fields=("diverging",))
+        draws = np.asarray(mcmc.get_samples(group_by_chain=True))
+        divergences = int(np.asarray(mcmc.get_extra_fields()["diverging"]).sum())
+        return Reference(draws, split_gelman_rubin(draws), effective_sample_size(draws), divergences)
+
+    def cached(self, name: str, target: Target, seed: int) -> Reference:
+        """The same draws without running again, if this target, these settings and this seed were run before."""
+        file = cache_folder("nuts") / f"{name}-{self._fingerprint(target, seed)}.npz"
+        if file.exists():
+            with np.load(file, allow_pickle=False) as saved:
+                return Reference(
+                    **{field: saved[field] for field in ("draws", "r_hat", "effective_size")},
+                    divergences=int(saved["divergences"]),
+                )
+        reference = self.sample(target, jax.random.key(seed))
+        file.parent.mkdir(parents=True, exist_ok=True)
+        part = file.with_suffix(f".{os.getpid()}.part.npz")
+        np.savez(part, **asdict(reference))
+        part.replace(file)
+        return reference
+
+    def _fingerprint(self, target: Target, seed: int) -> str:
+        """A hash of the settings and of the target's values at fixed points, so that a changed target is run again."""
+        probe = jax.random.normal(jax.random.key(0), (8, target.dim))
+        values = np.asarray(jax.jit(jax.vmap(target.log_prob))(probe)).round(3).tolist()
+        content = json.dumps([asdict(self), seed, target.dim, values])
+        return hashlib.sha256(content.encode()).hexdigest()[:16]
+
+
+def nuts(family: Architecture) -> Settings:
+    """NUTS: the reference by Markov chains (NumPyro), 4 chains, cached."""
+    return Settings(family, Nuts())

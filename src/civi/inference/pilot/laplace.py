@@ -1,0 +1,102 @@
+"""Laplace pilot: the mode by a damped Newton method, and the curvature there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from civi.errors import TargetError, require
+from civi.problem.target import Frame, Framed, Target, check_shape
+
+HALVINGS = 20
+FLATTEST = 1e-6
+ROUNDING = 4e-6
+CLOSE = 1e-6
+
+
+class Climb(NamedTuple):
+    """Where the search stands, what its last step promised (half the squared Newton decrement), and steps so far."""
+
+    z: Float[Array, " D"]
+    log_p: Float[Array, ""]
+    promised: Float[Array, ""]
+    steps: Float[Array, ""]
+
+
+@dataclass(frozen=True)
+class Laplace:
+    """Location where Newton's method from 0 ends after at most `steps` steps, factor from the inverse curvature there.
+
+    That is the mode, unless 0 is itself a saddle (between two equal modes, say): then it stays there.
+    """
+
+    steps: int = 100
+
+    def __post_init__(self) -> None:
+        require(self.steps >= 1, f"pilot.steps must be at least 1, not {self.steps}")
+
+    def look(self, target: Target) -> Target:
+        check_shape(target)
+        framed = _at_mode(target, jnp.zeros(target.dim), self.steps)
+        found = (framed.frame.location, framed.frame.factor, framed.log_p)
+        if not all(np.isfinite(part).all() for part in found):
+            raise TargetError("the pilot found no finite mode of the log density: check it at z = 0, or set pilot=none")
+        if np.linalg.norm(framed.frame.factor.T @ framed.slope) > 1:
+            raise TargetError(
+                f"the pilot found no maximum of the log density in {self.steps} steps: is the posterior proper? "
+                "If it is, set pilot=none"
+            )
+        return framed
+
+
+@eqx.filter_jit
+def _at_mode(target: Target, start: Float[Array, " D"], steps: int) -> Framed:
+    """The target in the frame of the highest point found from `start`."""
+
+    def more(climb: Climb) -> Array:
+        return (climb.steps < steps) & (climb.promised > CLOSE)
+
+    def step(climb: Climb) -> Climb:
+        return newton(target.log_prob, climb)
+
+    z = jax.lax.while_loop(more, step, begin(target.log_prob, start)).z
+    return Framed.at(target, Frame(z, inverse_factor(-jax.hessian(target.log_prob)(z))))
+
+
+def begin(log_prob: Callable[[Array], Array], start: Float[Array, " D"]) -> Climb:
+    """Before the first step."""
+    return Climb(start, log_prob(start), jnp.asarray(jnp.inf), jnp.zeros(()))
+
+
+def newton(log_prob: Callable[[Array], Array], climb: Climb) -> Climb:
+    """The Newton step if it loses nothing beyond rounding, else the best of half of it, a quarter, ... or none."""
+    gradient, factor = jax.grad(log_prob)(climb.z), inverse_factor(-jax.hessian(log_prob)(climb.z))
+    whitened = factor.T @ gradient
+    tried = climb.z + 0.5 ** jnp.arange(HALVINGS)[:, None] * (factor @ whitened)
+    log_p = jax.lax.map(log_prob, tried)
+    log_p = jnp.where(jnp.isfinite(log_p), log_p, -jnp.inf)
+    whole = log_p[0] >= climb.log_p - ROUNDING * jnp.abs(climb.log_p)
+    best = jnp.where(whole, 0, jnp.argmax(log_p))
+    moved = whole | (log_p[best] > climb.log_p)
+    promised = jnp.where(moved, 0.5 * whitened @ whitened, 0.0)
+    z = jnp.where(moved, tried[best], climb.z)
+    return Climb(z, jnp.where(moved, log_p[best], climb.log_p), promised, climb.steps + 1)
+
+
+def inverse_factor(curvature: Float[Array, "D D"]) -> Float[Array, "D D"]:
+    """A lower triangular F with F F^T = |curvature|^-1; curvature that points upward counts by its size.
+
+    Scaled to unit diagonal first, so that parameters of any scale are exact to single precision.
+    """
+    scale = 1 / jnp.sqrt(jnp.maximum(jnp.abs(jnp.diagonal(curvature)), jnp.finfo(curvature.dtype).tiny))
+    values, vectors = jnp.linalg.eigh(scale[:, None] * curvature * scale)
+    size = jnp.abs(values)
+    inverse = (vectors / jnp.maximum(size, FLATTEST * size.max())) @ vectors.T
+    return scale[:, None] * jnp.linalg.cholesky(inverse)

@@ -1,0 +1,121 @@
+"""What an autoencoder is made of: an amortised family as encoder, and a decoder for the same data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import PRNGKeyArray
+
+from civi.errors import require
+from civi.family.amortised import Amortised, Encoder, Reader
+from civi.family.mixing import MixingNetwork, xavier_normal
+from civi.family.noise import GaussianNoise
+from civi.family.registry import CONDITIONALS
+from civi.family.semi_implicit import Architecture
+from civi.problem.autoencoder import Autoencoder, ImageDecoder
+from civi.problem.sentences import Recurrent, SentenceDecoder, SentenceReader
+
+
+@dataclass(frozen=True)
+class Autoencoding(Architecture):
+    """An encoder of x and noise to z in R^latent_dim, and a decoder; noise_gain scales the noise's first weights."""
+
+    noise_dim: int = 10
+    conditional: str = "diagonal"
+    scale: float = 1.0
+    spread: float = 1.0
+    latent_dim: int = 10
+    noise_gain: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(len(self.hidden) >= 1, "family.hidden needs at least one layer, which reads x and the noise")
+        require(self.latent_dim >= 1, f"family.latent_dim must be at least 1, not {self.latent_dim}")
+        require(self.noise_gain > 0, f"family.noise_gain must be positive, not {self.noise_gain}")
+
+    def encoder(self, reader: Reader, hidden: tuple[int, ...], key: PRNGKeyArray) -> Amortised:
+        """The amortised family with this reader, whose features meet the noise in the first of the layers `hidden`."""
+        noise_key, rest_key = jax.random.split(key)
+        conditional = CONDITIONALS[self.conditional]
+        gain = conditional.output_gain(self.latent_dim, self.spread)
+        noise_weight = self.noise_gain * xavier_normal(noise_key, (self.noise_dim, hidden[0]))
+        rest = MixingNetwork.init((*hidden, gain.size), self.activation, gain, rest_key)
+        mixing = Encoder(reader, None if self.mixing == "constant" else noise_weight, rest)
+        return Amortised(
+            GaussianNoise(self.noise_dim, self.noise_scale), mixing, conditional.init(self.latent_dim, self.scale)
+        )
+
+
+@dataclass(frozen=True)
+class ImageArchitecture(Autoencoding):
+    """Networks with layers `hidden` (encoder) and `decoder_hidden`.
+
+    The noise enters the encoder's hidden layer `noise_layer`, counted from 1, beside what the layers before make of x.
+    """
+
+    hidden: tuple[int, ...] = (200, 200)
+    decoder_hidden: tuple[int, ...] = (200, 200)
+    noise_layer: int = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        sizes = self.decoder_hidden
+        require(all(n >= 1 for n in sizes), f"family.decoder_hidden must be at least 1 each, not {sizes}")
+        layers = len(self.hidden)
+        require(1 <= self.noise_layer <= layers, f"family.noise_layer must be 1 to {layers}, not {self.noise_layer}")
+
+    def fitted_to(self, target: Any, key: PRNGKeyArray) -> tuple[Amortised, Autoencoder]:
+        """An encoder and the target with a decoder, both with random weights."""
+        return _for_images(self, target, key)
+
+
+@dataclass(frozen=True)
+class TextArchitecture(Autoencoding):
+    """Encoder: embedding, LSTM of width `recurrent`, layers `hidden`. Decoder: embedding, LSTM told z, softmax.
+
+    word_dropout is the share of words that the decoder is not told in training.
+    """
+
+    hidden: tuple[int, ...] = (256,)
+    latent_dim: int = 20
+    embedding: int = 256
+    recurrent: int = 256
+    word_dropout: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(self.embedding >= 1, f"family.embedding must be at least 1, not {self.embedding}")
+        require(self.recurrent >= 1, f"family.recurrent must be at least 1, not {self.recurrent}")
+        require(0 <= self.word_dropout < 1, f"family.word_dropout must be in [0, 1), not {self.word_dropout}")
+
+    def fitted_to(self, target: Any, key: PRNGKeyArray) -> tuple[Amortised, Autoencoder]:
+        """An encoder and the target with a decoder, both with random weights."""
+        return _for_sentences(self, target, key)
+
+
+@eqx.filter_jit
+def _for_images(shape: ImageArchitecture, target: Autoencoder, key: PRNGKeyArray) -> tuple[Amortised, Autoencoder]:
+    reader_key, encoder_key, decoder_key = jax.random.split(key, 3)
+    pixels = target.data.batch(key, 1).shape[1]
+    before, after = shape.hidden[: shape.noise_layer], shape.hidden[shape.noise_layer - 1 :]
+    reader = MixingNetwork.init((pixels, *before), shape.activation, jnp.ones(before[-1]), reader_key)
+    sizes = (shape.latent_dim, *shape.decoder_hidden, pixels)
+    decoder = ImageDecoder(MixingNetwork.init(sizes, shape.activation, jnp.ones(pixels), decoder_key))
+    return shape.encoder(reader, after, encoder_key), Autoencoder(target.data, decoder, shape.latent_dim)
+
+
+@eqx.filter_jit
+def _for_sentences(shape: TextArchitecture, target: Autoencoder, key: PRNGKeyArray) -> tuple[Amortised, Autoencoder]:
+    keys = jax.random.split(key, 5)
+    data: Any = target.data
+    words, width, first = data.vocabulary, shape.recurrent, shape.hidden[0]
+    reading = Recurrent.init(words, shape.embedding, width, 0, keys[0])
+    reader = SentenceReader(reading, xavier_normal(keys[1], (width, first)), jnp.zeros(first))
+    writing = Recurrent.init(words, shape.embedding, width, shape.latent_dim, keys[2])
+    decoder = SentenceDecoder(writing, xavier_normal(keys[3], (width, words)), jnp.zeros(words))
+    with_dropout = replace(data, dropout=shape.word_dropout)
+    return shape.encoder(reader, shape.hidden, keys[4]), Autoencoder(with_dropout, decoder, shape.latent_dim)

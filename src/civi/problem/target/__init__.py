@@ -1,0 +1,39 @@
+"""Targets: what is to be approximated, as log p(x, z)."""
+
+from civi.problem.target.base import (
+    BatchedTarget,
+    LogDensity,
+    PairedTarget,
+    SampledTarget,
+    Target,
+    batch_of,
+    check_batch,
+    check_shape,
+    check_values,
+    log_prob_each,
+)
+from civi.problem.target.frame import Frame, Framed, outward
+from civi.problem.target.regression import LogisticRegression
+from civi.problem.target.toy import Banana, GaussianMixture, banana, star, two_modal
+
+__all__ = [
+    "Banana",
+    "BatchedTarget",
+    "Frame",
+    "Framed",
+    "GaussianMixture",
+    "LogDensity",
+    "LogisticRegression",
+    "PairedTarget",
+    "SampledTarget",
+    "Target",
+    "banana",
+    "batch_of",
+    "check_batch",
+    "check_shape",
+    "check_values",
+    "log_prob_each",
+    "outward",
+    "star",
+    "two_modal",
+]

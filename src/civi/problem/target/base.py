@@ -1,0 +1,130 @@
+"""What a target is: anything with a dimension and a log density for one point."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol, runtime_checkable
+
+import equinox as eqx
+import jax
+import numpy as np
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from civi.errors import SettingError, TargetError
+from civi.problem.target.explain import explain
+
+
+@runtime_checkable
+class Target(Protocol):
+    """log p(x, z) as a function of one z in R^dim, normalised or not."""
+
+    @property
+    def dim(self) -> int:
+        """Dimension of z."""
+        ...
+
+    def log_prob(self, z: Float[Array, " D"]) -> Float[Array, ""]:
+        """log p(x, z)."""
+        ...
+
+
+@runtime_checkable
+class SampledTarget(Target, Protocol):
+    """A target with an exact sampler."""
+
+    def sample(self, key: PRNGKeyArray, count: int) -> Float[Array, "N D"]:
+        """Exact draws."""
+        ...
+
+
+@runtime_checkable
+class BatchedTarget(Protocol):
+    """A target with rows of data, of which a step may see only a batch."""
+
+    @property
+    def dim(self) -> int:
+        """Dimension of z."""
+        ...
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        ...
+
+    def batch(self, key: PRNGKeyArray, count: int) -> Any:
+        """An unbiased log p(x, z) from `count` random rows; of an autoencoder, a PairedTarget of these rows."""
+        ...
+
+
+def batch_of(target: Any, key: PRNGKeyArray, count: int) -> Any:
+    """The target on a random batch of `count` rows, or as it is for count = 0."""
+    check_batch(target, count)
+    return target.batch(key, count) if isinstance(target, BatchedTarget) and count else target
+
+
+def check_batch(target: Any, count: int) -> None:
+    """Refuse a batch of a target that has no rows of data, or fewer."""
+    if count and (not isinstance(target, BatchedTarget) or not target.rows):
+        raise SettingError("samples.batch needs a target with rows of data, and this one has none: leave it at 0")
+    if count and isinstance(target, BatchedTarget) and count > target.rows:
+        raise SettingError(f"samples.batch ({count}) is larger than the data ({target.rows} rows): make it smaller")
+
+
+@runtime_checkable
+class PairedTarget(Protocol):
+    """A batch of data, each with a z of its own: the j-th z goes with the j-th datum."""
+
+    @property
+    def dim(self) -> int:
+        """Dimension of z."""
+        ...
+
+    def log_prob_each(self, z_J: Float[Array, "J D"]) -> Float[Array, " J"]:
+        """log p(x_j, z_j)."""
+        ...
+
+    def take(self, index_S: Int[Array, " S"]) -> PairedTarget:
+        """Some of the data."""
+        ...
+
+
+def log_prob_each(target: Target | PairedTarget, z_J: Float[Array, "J D"]) -> Float[Array, " J"]:
+    """log p(x, z_j) of every z, or log p(x_j, z_j) where every z has its own datum."""
+    return target.log_prob_each(z_J) if isinstance(target, PairedTarget) else jax.vmap(target.log_prob)(z_J)
+
+
+class LogDensity(eqx.Module):
+    """A user's own log density as a target."""
+
+    function: Callable[[Array], Array] = eqx.field(static=True)
+    dim: int = eqx.field(static=True)
+
+    def log_prob(self, z: Float[Array, " D"]) -> Float[Array, ""]:
+        return self.function(z)
+
+
+def check_shape(target: Target) -> None:
+    """Refuse a log density that does not map one vector of length dim to one number."""
+    try:
+        shape = jax.eval_shape(target.log_prob, jax.ShapeDtypeStruct((target.dim,), float)).shape
+    except Exception as error:
+        raise TargetError(f"the log density fails on a vector of length {target.dim}: {explain(error)}") from error
+    if shape != ():
+        raise TargetError(f"the log density must return one number for one z, not an array of shape {shape}")
+
+
+def check_values(z_J: Float[Array, "J D"], log_p_J: Float[Array, " J"]) -> None:
+    """Refuse a log density that cannot be evaluated at the first draws of q."""
+    log_p = np.asarray(log_p_J)
+    bad = np.isnan(log_p) | (log_p == np.inf)
+    if bad.any():
+        where = np.asarray(z_J)[bad.argmax()].round(3).tolist()
+        raise TargetError(
+            f"the log density is NaN or +inf at {bad.sum()} of the first {len(log_p)} draws, for example at "
+            f"z = {where}: check its domain and scale"
+        )
+    if not np.isfinite(log_p).any():
+        raise TargetError(
+            f"the log density is -inf at all of the first {len(log_p)} draws: "
+            "shift or scale z so that the mass is near 0"
+        )

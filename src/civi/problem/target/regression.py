@@ -1,0 +1,64 @@
+"""Bayesian logistic regression (appendix B): Bernoulli likelihood, Gaussian prior, all rows or a batch."""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+import numpy as np
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from civi.parallel.mesh import spread
+
+ROWS = 10_000
+
+
+class LogisticRegression(eqx.Module):
+    """log p(y, z) = weight sum_n [y_n x_n z - log(1 + exp(x_n z))] + log N(z; 0, prior_scale^2 I).
+
+    `weight` is 1 for all rows and N/B for a batch of B rows, so that a batch's log density is unbiased.
+    x may have more rows than y, where it lies on many devices; those do not count.
+    """
+
+    x: Float[Array, "M D"]
+    y: Float[Array, " N"]
+    weight: float = eqx.field(static=True, default=1.0)
+    prior_scale: float = eqx.field(static=True, default=10.0)
+
+    @property
+    def dim(self) -> int:
+        return self.x.shape[1]
+
+    @property
+    def rows(self) -> int:
+        """N."""
+        return len(self.y)
+
+    def log_prob(self, z: Float[Array, " D"]) -> Float[Array, ""]:
+        standard = z / self.prior_scale
+        log_volume = self.dim * (np.log(self.prior_scale) + 0.5 * np.log(2 * np.pi))
+        return self.weight * self._log_likelihood(z) - 0.5 * standard @ standard - log_volume
+
+    def _log_likelihood(self, z: Float[Array, " D"]) -> Float[Array, ""]:
+        """ROWS rows at a time, so that a million rows need no more memory for many z than ten thousand."""
+        blocks, x = self.rows // ROWS, self.x[: self.rows]
+        if blocks < 2:
+            return _log_bernoulli(x, self.y, z)
+
+        @jax.checkpoint
+        def add(total: Array, rows: tuple[Array, Array]) -> tuple[Array, None]:
+            return total + _log_bernoulli(*rows, z), None
+
+        whole = (x[: blocks * ROWS].reshape(blocks, ROWS, -1), self.y[: blocks * ROWS].reshape(blocks, ROWS))
+        rest = _log_bernoulli(x[blocks * ROWS :], self.y[blocks * ROWS :], z)
+        return jax.lax.scan(add, rest, whole)[0]
+
+    def batch(self, key: PRNGKeyArray, count: int) -> LogisticRegression:
+        """The same posterior seen through `count` rows drawn with replacement."""
+        index = jax.random.randint(key, (count,), 0, self.rows)
+        x, y = spread((self.x[index], self.y[index]), "inner")
+        return LogisticRegression(x, y, self.weight * self.rows / count, self.prior_scale)
+
+
+def _log_bernoulli(x: Float[Array, "N D"], y: Float[Array, " N"], z: Float[Array, " D"]) -> Float[Array, ""]:
+    logit = x @ z
+    return (y * logit - jax.nn.softplus(logit)).sum()

@@ -1,0 +1,124 @@
+"""The figures of a regression: who is shown, in which colour, on which rows."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from matplotlib.colors import to_hex
+from matplotlib.image import imread
+
+from civi.experiment.data.regression import RegressionData
+from civi.experiment.report import regression_figure
+from civi.experiment.report.regression_figure import colours_of, draw_marginals, draw_pairs, draw_predictive
+
+PAPER = {"nuts": "#1f77b4", "civi": "#2ca02c", "mfvb": "#ff7f0e"}
+COLUMNS = ("intercept", "age", "dose")
+
+
+@pytest.fixture
+def figures(keep_figures):
+    return keep_figures(regression_figure)
+
+
+def draws_of(*names):
+    rng = np.random.default_rng(0)
+    return {name: rng.normal(loc=i, size=(400, 3)) for i, name in enumerate(names)}
+
+
+def data(test_rows):
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(40, 3)).astype(np.float32), rng.integers(2, size=40).astype(np.float32)
+    return RegressionData("trial", "made up", COLUMNS, x, y, x[:test_rows] * 2, y[:test_rows])
+
+
+def legend_of(figure):
+    (legend,) = figure.legends
+    return {
+        text.get_text(): to_hex(line.get_color())
+        for text, line in zip(legend.get_texts(), legend.get_lines(), strict=True)
+    }
+
+
+def share_of(image, colour):
+    """Share of pixels that are about this colour."""
+    wanted = np.array([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
+    return (np.abs(image[..., :3] - wanted).max(axis=2) < 0.05).mean()
+
+
+def test_the_colours_are_those_of_the_paper_and_others_differ():
+    assert colours_of(["mfvb", "nuts", "civi"]) == {"mfvb": "#ff7f0e", "nuts": "#1f77b4", "civi": "#2ca02c"}
+    many = colours_of(["nuts", "sivi", "civi", "uivi", "fullrank", "mfvb", "cadam", "scgd"])
+    assert {name: many[name] for name in PAPER} == PAPER
+    assert len(set(many.values())) == 8
+    assert colours_of([f"solver {i}" for i in range(20)]).keys() == {f"solver {i}" for i in range(20)}
+
+
+def test_marginals_show_every_solver_at_its_place(figures, tmp_path):
+    draws = draws_of("nuts", "sivi", "civi")
+    path = draw_marginals(draws, COLUMNS, tmp_path / "marginals.png", "trial")
+    assert path == tmp_path / "marginals.png"
+    (figure,) = figures
+    assert legend_of(figure) == colours_of(list(draws))
+    (axes,) = figure.axes
+    assert [tick.get_text() for tick in axes.get_xticklabels()] == list(COLUMNS)
+    assert axes.get_title() == "trial: marginal posteriors"
+    medians = [line.get_ydata() for line in axes.lines]
+    np.testing.assert_allclose(medians, [np.median(values, axis=0) for values in draws.values()])
+    places = np.array([line.get_xdata() for line in axes.lines])
+    assert (np.diff(places, axis=0) > 0).all()
+    np.testing.assert_allclose(places.mean(0), range(3), atol=1e-9)
+    image = imread(path)
+    assert share_of(image, "#2ca02c") > 1e-4
+
+
+@pytest.mark.parametrize(
+    ("names", "shown"),
+    [
+        (("nuts", "sivi", "civi", "uivi", "mfvb"), ("nuts", "civi", "mfvb")),
+        (("nuts", "sivi", "uivi"), ("nuts", "sivi", "uivi")),
+        (("civi",), ("civi",)),
+    ],
+)
+def test_pairs_keep_to_the_three_of_the_paper_where_there_are_more(figures, tmp_path, names, shown):
+    draw_pairs(draws_of(*names), COLUMNS, tmp_path / "pairs.png", "trial")
+    (figure,) = figures
+    legend = legend_of(figure)
+    assert tuple(legend) == shown
+    assert legend == colours_of(shown)
+    (axes,) = figure.axes
+    assert [tick.get_text() for tick in axes.get_xticklabels()] == list(COLUMNS)
+    assert [tick.get_text() for tick in axes.get_yticklabels()] == list(COLUMNS)
+    assert {to_hex(line.get_color()) for line in axes.lines} == set(legend.values())
+    assert len(axes.lines) == len(shown) * 3  # marginals on the diagonal
+    image = imread(tmp_path / "pairs.png")
+    assert all((share_of(image, colour) > 1e-4) == (name in shown) for name, colour in PAPER.items())
+
+
+@pytest.mark.parametrize("names", [("nuts", "sivi", "uivi", "fullrank"), ("sivi", "uivi", "fullrank", "cadam")])
+def test_four_solvers_that_are_not_those_of_the_paper_are_still_compared(figures, tmp_path, names):
+    draw_pairs(draws_of(*names), COLUMNS, tmp_path / "pairs.png", "trial")
+    assert len(legend_of(figures[0])) > 1
+
+
+@pytest.mark.parametrize(("test_rows", "says"), [(12, "12 test rows"), (0, "40 training rows")])
+def test_predictions_say_which_rows_they_are_of(figures, tmp_path, test_rows, says):
+    draws = draws_of("nuts", "civi")
+    path = draw_predictive(draws, data(test_rows), tmp_path / "predictive.png")
+    assert imread(path).shape[1] > 1000
+    (figure,) = figures
+    assert figure.get_suptitle() == f"trial: predictions on {says}"
+    assert legend_of(figure) == {"nuts": "#1f77b4", "civi": "#2ca02c"}
+    mean, sd, calibration = figure.axes
+    assert mean.get_xlabel() == "mean, nuts"
+    assert sd.get_xlabel() == "standard deviation, nuts"
+    points = mean.lines[0]
+    assert to_hex(points.get_color()) == "#2ca02c"
+    assert len(points.get_xdata()) == (test_rows or 40)
+    assert [len(line.get_xdata()) for line in calibration.lines] == [10, 10, 2]
+
+
+def test_predictions_of_few_rows(figures, tmp_path):
+    """Fewer rows than groups: no group may be empty."""
+    path = draw_predictive(draws_of("nuts", "civi"), replace(data(4), name="few"), tmp_path / "predictive.png")
+    assert path.exists()
+    assert figures[0].get_suptitle() == "few: predictions on 4 test rows"

@@ -1,0 +1,362 @@
+"""Autoencoders as tasks: `civi run` and `civi compare` on a handful of images and sentences, and both recipes."""
+
+import importlib
+import json
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+from matplotlib.image import imread
+from typer.testing import CliRunner
+
+import civi.experiment.run
+from civi.cli import main as cli
+from civi.errors import SettingError
+from civi.experiment.data import images as image_sets
+from civi.experiment.data import text as texts
+from civi.experiment.data.images import ImageData
+from civi.experiment.data.text import Sentences as Numbered
+from civi.experiment.data.text import TextData
+from civi.experiment.recipes import settings_for
+from civi.experiment.tasks import TASKS
+from civi.experiment.tasks.base import Judged
+from civi.inference.pilot import NoPilot
+from civi.problem.architecture import ImageArchitecture, TextArchitecture
+from civi.solver import SOLVERS
+from civi.tracker import Extrapolated
+from civi.update import CiviAdam
+from saved_runs import arrays
+
+image_tasks = importlib.import_module("civi.experiment.tasks.images")
+diagnosed = importlib.import_module("civi.inference.diagnose.autoencoder")
+sentence_tasks = importlib.import_module("civi.experiment.tasks.sentences")
+STEPS = 7
+TINY = ("samples.outer=4", "samples.batch=4", "samples.inner=3", "family.hidden=5,5", "family.latent_dim=2")
+OF_IMAGES = (
+    *TINY,
+    "family.decoder_hidden=5",
+    "family.noise_dim=2",
+    "tracker=bank",
+    "tracker.steps=2",
+    "pool.switch_every=3",
+)
+OF_TEXT = (*TINY, "family.embedding=4", "family.recurrent=3", "tracker=none", "family.word_dropout=0.2")
+OFTEN = ("--checkpoint-every", "2")
+KILLED = """
+import os, signal
+import jax
+from civi.cli.main import main
+from civi.experiment.data import images
+from civi.experiment.report.progress import TrainingBar
+from test_autoencoder_tasks import few_images
+
+def die(bar, done, neg_elbo):
+    if done >= 5:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+jax.config.update("jax_disable_most_optimizations", True)
+images.static_mnist, TrainingBar.update = few_images, die
+main()
+"""
+WORDS = ("<pad>", "</s>", "the", "cat", "sat", "mat", "<unk>")
+
+
+def few_images(grey: bool = False) -> ImageData:
+    rng = np.random.default_rng(0)
+    train, test = ((rng.random((count, 784)) < 0.3).astype(np.uint8) for count in (12, 20))
+    return ImageData(train * (200 if grey else 1), test * (200 if grey else 1), grey, "a few dots")
+
+
+def few_sentences() -> TextData:
+    rng = np.random.default_rng(0)
+
+    def part(count):
+        lengths = rng.integers(2, 13, size=count).astype(np.int32)
+        words = rng.integers(2, 6, size=(count, 12)).astype(np.int32)
+        at = np.arange(12)
+        return Numbered(np.where(at < lengths[:, None] - 1, words, np.where(at == lengths[:, None] - 1, 1, 0)), lengths)
+
+    return TextData(part(14), part(3), part(18), WORDS, "a few words")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def tiny_data():
+    """Loaders that need no files, fewer draws for the measures, and programs compiled without optimisation."""
+    loaded = [TASKS[name].load for name in ("mnist", "mnist-dynamic", "fashion-mnist", "ptb")]
+    jax.config.update("jax_disable_most_optimizations", True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(image_sets, "static_mnist", few_images)
+        patch.setattr(image_sets, "grey_mnist", lambda: few_images(grey=True))
+        patch.setattr(texts, "penn_treebank", few_sentences)
+        patch.setattr(image_tasks, "ALL_DRAWS", 20)
+        patch.setattr(image_tasks, "FEW_IMAGES", 8)
+        patch.setattr(image_tasks, "FEW_DRAWS", 20)
+        patch.setattr(diagnosed, "BLOCK", 2)
+        patch.setattr(image_tasks, "GLANCE_IMAGES", 8)
+        patch.setattr(image_tasks, "GLANCE_DRAWS", 10)
+        patch.setattr(sentence_tasks, "TOGETHER", 4)
+        patch.setattr(sentence_tasks, "GLANCE_SENTENCES", 8)
+        for module in (image_tasks, sentence_tasks):
+            patch.setattr(module, "SHOWN_DRAWS", 50)
+        for load in loaded:
+            load.cache_clear()
+        yield
+    for load in loaded:
+        load.cache_clear()
+    jax.config.update("jax_disable_most_optimizations", False)
+
+
+def command(task: str, folder: Path, settings, *options: str) -> list[str]:
+    chosen = [part for setting in settings for part in ("--set", setting)]
+    return ["run", task, *chosen, "--steps", str(STEPS), "--out", str(folder), *options]
+
+
+def invoke(arguments: list[str]):
+    return CliRunner().invoke(cli.app, arguments, catch_exceptions=False)
+
+
+def read(path: Path) -> dict:
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} in {path}")
+
+    return json.loads(path.read_text(), parse_constant=refuse)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def victim(tmp_path_factory):
+    """A run in a process of its own that kills itself at step 5 or 6; it starts first, to compile beside the others."""
+    folder = tmp_path_factory.mktemp("killed") / "run"
+    arguments = [sys.executable, "-c", KILLED, *command("mnist", folder, OF_IMAGES, *OFTEN)]
+    outputs = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True, "cwd": Path(__file__).parent}
+    with subprocess.Popen(arguments, **outputs) as child:
+        yield child, folder
+        child.kill()
+
+
+@pytest.fixture(scope="module")
+def mnist(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("mnist") / "run"
+    result = invoke(command("mnist", folder, OF_IMAGES))
+    assert result.exit_code == 0, result.output
+    return folder
+
+
+@pytest.fixture(scope="module")
+def ptb(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("ptb") / "run"
+    result = invoke(command("ptb", folder, OF_TEXT))
+    assert result.exit_code == 0, result.output
+    return folder
+
+
+def draws(folder: Path) -> np.ndarray:
+    import arviz  # imported by the run before, which silences its notice of version 1
+
+    data = arviz.from_netcdf(folder / "draws.nc", engine="h5netcdf")
+    values = data.posterior["z"].to_numpy()
+    data.close()
+    return values
+
+
+def test_a_run_leaves_the_files_of_the_contract(mnist):
+    names = {"config.json", "metrics.json", "history.csv", "draws.nc", "figures", "checkpoints"}
+    assert {path.name for path in mnist.iterdir()} == names
+    figures = {"history.png", "reconstructions.png", "prior.png", "walk.png", "latents.png"}
+    assert {path.name for path in (mnist / "figures").iterdir()} == figures
+    for name in figures:
+        image = imread(mnist / "figures" / name)[..., :3]
+        assert 0.01 < (image.min(axis=2) < 0.9).mean() < 0.95
+
+
+def test_metrics_of_images(mnist):
+    metrics = read(mnist / "metrics.json")
+    names = {"task": "mnist", "solver": "civi", "steps": STEPS, "status": "finished", "data": "a few dots"}
+    assert {name: metrics[name] for name in names} == names
+    assert (metrics["test_images"], metrics["test_draws"], metrics["skipped_steps"]) == (20, 20, 0)
+    assert metrics["neg_elbo"] > metrics["test_neg_log_lik"] > 300
+    assert 0 < metrics["test_neg_log_lik_se"] < metrics["test_neg_log_lik"]
+    assert 0 < metrics["neg_elbo_se"] < metrics["neg_elbo"]
+    assert 0 < metrics["mixing_share"] < 1
+
+
+def test_draws_are_of_the_posterior_of_every_image_that_is_shown(mnist):
+    assert draws(mnist).shape == (1, 50, 16, 2)
+    spread, between = draws(mnist)[0].std(0), draws(mnist)[0].mean(0).std(0)
+    assert spread.min() > 0.1
+    assert between.min() > 0.01
+
+
+def test_images_that_are_shown_are_a_fixed_random_part():
+    task, test = TASKS["mnist"], few_images().test
+    some = task._some(test, 16)
+    np.testing.assert_array_equal(some, task._some(test, 20)[:16])
+    assert not np.array_equal(some, test[:16])
+    assert len({row.tobytes() for row in task._some(test, 20)}) == 20
+
+
+def test_grey_test_images_are_binarised_once_and_always_alike():
+    task = TASKS["mnist-dynamic"]
+    bits, grey = task._test_bits(), task.load().test
+    np.testing.assert_array_equal(bits, task._test_bits())
+    assert set(np.unique(bits)) == {0, 1}
+    assert not bits[grey == 0].any()
+    share, count = bits[grey == 200].mean(), (grey == 200).sum()
+    p = 200 / 255
+    assert abs(share - p) < 4.5 * np.sqrt(p * (1 - p) / count)
+    assert task.make().data.grey
+
+
+def test_a_run_of_sentences(ptb):
+    figures = {"history.png", "latents.png", "sentences.md"}
+    assert {path.name for path in (ptb / "figures").iterdir()} == figures
+    metrics, test = read(ptb / "metrics.json"), few_sentences().test
+    assert (metrics["test_sentences"], metrics["data"], metrics["status"]) == (18, "a few words", "finished")
+    per_word = metrics["test_neg_log_lik"] * 18 / test.lengths.sum()
+    assert metrics["test_perplexity"] == pytest.approx(np.exp(per_word), rel=1e-4)
+    assert metrics["unigram_perplexity"] == pytest.approx(texts.unigram_perplexity(few_sentences()))
+    assert metrics["neg_elbo"] > metrics["test_neg_log_lik"]
+    assert 2 < metrics["test_perplexity"] < 20
+    assert draws(ptb).shape == (1, 50, 16, 2)
+    assert read(ptb / "config.json")["settings"]["family"]["word_dropout"] == 0.2
+
+
+def test_sentences_that_are_shown_come_with_what_was_made_of_them(ptb):
+    text = (ptb / "figures" / "sentences.md").read_text()
+    shown = TASKS["ptb"]._some(16)
+    assert np.all(np.diff(shown.length) >= 0)
+    for row in shown.words:
+        assert texts.decode(row, WORDS) in text
+
+
+@pytest.mark.parametrize("task", ["mnist", "ptb"])
+def test_nuts_is_refused(task, failing, tmp_path):
+    message = failing("run", task, "--solver", "nuts", "--out", str(tmp_path / "run"))
+    assert message == f"nuts samples one posterior, and {task} has one for every datum: choose another solver"
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        (
+            "samples.batch=0",
+            r"outer samples for every datum: samples.outer \(4\) must be samples.batch \(0\)",
+        ),
+        (
+            "samples.outer=3",
+            r"outer samples for every datum: samples.outer \(3\) must be samples.batch \(4\) or",
+        ),
+        ("samples.batch=13", r"samples.batch \(13\) is larger than the data \(12 rows\)"),
+        ("family.noise_layer=3", r"family.noise_layer must be 1 to 2, not 3"),
+        ("pool.renew=0.5", r"samples.batch keeps a batch of data .* set pool.renew to 1"),
+        ("pilot=laplace", r"an autoencoder has one for every datum: set pilot=none"),
+    ],
+)
+def test_settings_that_cannot_work_end_in_one_line(setting, message, failing, tmp_path):
+    line = failing(*command("mnist", tmp_path / "run", (*OF_IMAGES, setting)))
+    assert re.search(message, line)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_comparison(tmp_path):
+    chosen = [setting for setting in OF_IMAGES if "tracker" not in setting] + ["tracker=none"]
+    settings = [part for setting in chosen for part in ("--set", setting)]
+    options = ["--solvers", "civi,nmc-adam", "--seeds", "1", "--steps", "2", "--out", str(tmp_path / "out")]
+    result = invoke(["compare", "mnist", *options, *settings])
+    assert result.exit_code == 0, result.output
+    content = read(tmp_path / "out" / "comparison.json")
+    assert content["rank_by"] == "test_neg_log_lik"
+    assert {row["solver"] for row in content["solvers"]} == {"civi", "nmc-adam"}
+    measured = [row["measures"][0] for row in content["solvers"]]
+    assert measured[0]["test_neg_log_lik"] <= measured[1]["test_neg_log_lik"]
+    assert [(one["test_images"], one["test_draws"]) for one in measured] == [(8, 20)] * 2
+    curves = {row["solver"]: row["curve"] for row in content["solvers"]}
+    assert curves["civi"]["step"] == [0, 1, 2]
+    assert curves["civi"]["neg_elbo"][0] == curves["nmc-adam"]["neg_elbo"][0]
+    assert curves["civi"]["neg_elbo"][2] != curves["nmc-adam"]["neg_elbo"][2]
+
+
+def test_a_run_killed_while_a_batch_is_kept_goes_on_to_the_same_bits(mnist, victim, monkeypatch):
+    """Steps 5 or 6 of chunks of three: parameters, bank, batch and chunk are all in the middle of something."""
+    child, folder = victim
+    errors = child.communicate(timeout=300)[1]
+    assert child.returncode == -signal.SIGKILL, errors
+    steps = {path.name for path in (folder / "checkpoints").iterdir()}
+    assert steps
+    assert str(STEPS) not in steps
+    monkeypatch.setattr(image_tasks.ImageTask, "judge", lambda *_: Judged({}, np.zeros((1, 2, 2, 2))))
+    monkeypatch.setattr(image_tasks.ImageTask, "draw", lambda *_: None)
+    monkeypatch.setattr(civi.experiment.run, "draw_history", lambda *_: None)
+    assert invoke([*command("mnist", folder, OF_IMAGES, *OFTEN), "--resume"]).exit_code == 0
+    expected, got = arrays(mnist, STEPS), arrays(folder, STEPS)
+    assert expected.keys() == got.keys()
+    assert [name for name in expected if expected[name].tobytes() != got[name].tobytes()] == []
+
+
+# Table "Experimental settings for variational autoencoder": iterations, K1, K2, C_alpha, C_beta, C_gamma, mu.
+# The constants are those of the encoder (theta_1), its scale (theta_2) and the decoder.
+PAPER = {
+    "mnist": (18_000, 300, 30, (1e-5, 1e-4, 5e-4), 0.999, (0.2, 0.2, 0.2), 0.999),
+    "fashion-mnist": (18_000, 300, 30, (1e-5, 1e-4, 5e-4), 0.999, (0.2, 0.2, 0.2), 0.999),
+    "ptb": (40_000, 320, 100, (2e-4, 2e-4, 5e-4), 0.99, (0.1, 0.1, 0.1), 0.999),
+}
+
+
+@pytest.mark.parametrize("task", PAPER)
+def test_paper_has_the_constants_of_its_table(task):
+    settings = settings_for(task, "civi", "paper")
+    steps, outer, inner, c_alpha, c_beta, c_gamma, mu = PAPER[task]
+    solver, update = settings.solver, settings.solver.update
+    assert (solver.steps, solver.samples.outer, solver.samples.inner) == (steps, outer, inner)
+    assert (solver.samples.batch, solver.samples.growth) == (outer, 0.0)
+    assert solver.tracker == Extrapolated(beta=c_beta, decay=0.0)
+    assert type(update) is CiviAdam
+    assert (update.c_alpha, update.c_alpha_scale, update.c_alpha_decoder) == c_alpha
+    assert (update.c_gamma, update.c_gamma_scale, update.c_gamma_decoder) == c_gamma
+    assert (update.mu, update.clip) == (mu, 0.0)
+    assert (solver.inner_mean, solver.weigh, solver.output, solver.warm_up) == ("plain", "ratio", "last", 0)
+    assert settings.pilot == NoPilot()
+
+
+@pytest.mark.parametrize("task", PAPER)
+def test_paper_has_the_family_of_its_table(task):
+    family = settings_for(task, "civi", "paper").family
+    assert (family.noise_dim, family.noise_scale, family.conditional) == (10, 1.0, "diagonal")
+    assert (family.activation, family.mixing) == ("relu", "network")
+    if task == "ptb":
+        assert type(family) is TextArchitecture
+        assert (family.embedding, family.recurrent, family.hidden) == (256, 256, (256,))
+        assert (family.latent_dim, family.word_dropout) == (20, 0.0)
+    else:
+        assert type(family) is ImageArchitecture
+        assert (family.hidden, family.decoder_hidden) == ((200, 200), (200, 200))
+        assert (family.latent_dim, family.noise_layer) == (10, 1)
+
+
+@pytest.mark.parametrize("task", ["mnist", "mnist-dynamic", "fashion-mnist", "ptb"])
+def test_default_gives_all_solvers_the_same_batches(task):
+    with pytest.raises(SettingError, match="nuts samples one posterior"):
+        settings_for(task, "nuts", "default")
+    every = {name: settings_for(task, name, "default") for name in SOLVERS if name != "nuts"}
+    batches = {(one.solver.steps, one.solver.samples.outer, one.solver.samples.batch) for one in every.values()}
+    assert len(batches) == 1
+    ((_, outer, batch),) = batches
+    assert outer == batch
+    explicit = {name for name, one in every.items() if one.family.mixing == "constant"}
+    assert explicit == {"mfvb", "fullrank"}
+    assert {every[name].solver.samples.inner for name in explicit} == {1}
+    assert len({one.solver.samples.inner for name, one in every.items() if name not in explicit}) == 1
+    adam = [one.solver.update for one in every.values() if getattr(one.solver.update, "rule", "") == "adam"]
+    decays = {(update.learning_rate, update.l2, update.l2_decoder) for update in adam}
+    assert len(adam) > 4
+    assert decays == {(1e-3, 0.0, 0.0) if task == "ptb" else (2e-3, 0.1, 0.0)}
+
+
+def test_the_paper_has_no_settings_for_dynamic_binarisation():
+    with pytest.raises(SettingError, match="the paper has no settings for task 'mnist-dynamic': use --recipe default"):
+        settings_for("mnist-dynamic", "civi", "paper")

@@ -1,0 +1,232 @@
+"""A run that was interrupted, killed or damaged and then resumed ends in the same bits as one left alone."""
+
+import csv
+import shutil
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import orbax.checkpoint as ocp
+import pytest
+from typer.testing import CliRunner
+
+import civi.experiment.run
+import civi.inference.diagnose
+from civi.cli import main as cli
+from civi.experiment.checkpoint import Checkpoints
+from civi.experiment.report.progress import TrainingBar
+from civi.experiment.tasks import TASKS
+from civi.inference.diagnose import Bounds
+from civi.solver.civi import Civi
+from civi.solver.loop import empty_history, start
+from civi.update import Samples
+from saved_runs import arrays
+
+STEPS, EVERY = 60, 20
+TINY = ["samples.outer=8", "samples.inner=5", "tracker.steps=2", "family.hidden=4"]
+
+# Ends by SIGKILL at the moment at which the checkpoint of step 40, fully written, is to take its final name.
+KILLED = """
+import os, signal, sys
+
+def watch(event, details):
+    if event == "os.rename" and str(details[1]).endswith("checkpoints/40"):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+sys.addaudithook(watch)
+from civi.cli.main import main
+main()
+"""
+
+
+def command(folder: Path, *options: str) -> list[str]:
+    settings = [part for setting in TINY for part in ("--set", setting)]
+    chosen = ["--steps", str(STEPS), "--checkpoint-every", str(EVERY), "--out", str(folder)]
+    return ["run", "banana", *settings, *chosen, *options]
+
+
+def invoke(folder: Path, *options: str):
+    return CliRunner().invoke(cli.app, command(folder, *options))
+
+
+def kept(folder: Path) -> list[int]:
+    return sorted(int(path.name) for path in (folder / "checkpoints").iterdir() if path.name.isdigit())
+
+
+def history(folder: Path, *without: str) -> list[dict[str, str]]:
+    with (folder / "history.csv").open() as file:
+        return [{name: value for name, value in row.items() if name not in without} for row in csv.DictReader(file)]
+
+
+def damage(folder: Path, step: int) -> None:
+    for path in (folder / "checkpoints" / str(step)).rglob("*"):
+        if path.is_file():
+            path.write_bytes(path.read_bytes()[:5])
+
+
+def replace_content(folder: Path, step: int) -> None:
+    """A complete checkpoint that Orbax reads without complaint, with one number changed."""
+    item = (folder / "checkpoints" / str(step) / "run").resolve()
+    with ocp.StandardCheckpointer() as checkpointer:
+        content = checkpointer.restore(item)
+        content["history"]["neg_elbo"] = np.asarray(content["history"]["neg_elbo"]) + 1.0
+        checkpointer.save(item, content, force=True)
+
+
+def lose_item(folder: Path, step: int) -> None:
+    shutil.rmtree(folder / "checkpoints" / str(step) / "run")
+
+
+def assert_same_end(folder: Path, undisturbed: Path) -> None:
+    expected, got = arrays(undisturbed, STEPS), arrays(folder, STEPS)
+    assert expected.keys() == got.keys()
+    differing = [name for name in expected if expected[name].tobytes() != got[name].tobytes()]
+    assert differing == []
+    assert history(folder, "seconds") == history(undisturbed, "seconds")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def without_measuring():
+    """The last iterate is what matters here, so measures and figures are left out."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(TASKS, "banana", replace(TASKS["banana"], measure=lambda *_: {}, picture=lambda *_: []))
+        patch.setattr(civi.inference.diagnose, "neg_elbo_bounds", lambda *_: Bounds(1.0, 0.1, 0.9, 0.1))
+        patch.setattr(civi.experiment.run, "draw_history", lambda *_: None)
+        yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def victim(tmp_path_factory):
+    """A run in a process of its own that will be killed; it starts first, so that it compiles beside the others."""
+    folder = tmp_path_factory.mktemp("killed") / "run"
+    arguments = [sys.executable, "-c", KILLED, *command(folder)]
+    with subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as child:
+        yield child, folder
+        child.kill()
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    """A run in one go, with other checkpoints than the disturbed ones."""
+    folder = tmp_path_factory.mktemp("checkpoint") / "undisturbed"
+    assert invoke(folder, "--checkpoint-every", "15").exit_code == 0
+    return folder
+
+
+@pytest.fixture
+def interrupt(tmp_path, monkeypatch):
+    """Starts a run that is interrupted, as by Ctrl-C, when the progress bar shows this step or a later one."""
+
+    def start(step: int) -> tuple[Path, str]:
+        def update(self, done: int, neg_elbo: float) -> None:
+            if done >= step:
+                raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(TrainingBar, "update", update)
+            result = invoke(tmp_path / "run")
+        assert result.exit_code == 130
+        return tmp_path / "run", result.stderr
+
+    return start
+
+
+def test_the_last_three_checkpoints_are_kept(undisturbed):
+    assert kept(undisturbed) == [30, 45, 60]
+
+
+def test_a_checkpoint_holds_the_history_up_to_its_step(undisturbed):
+    assert len(history(undisturbed)) == STEPS
+    for step in kept(undisturbed):
+        assert arrays(undisturbed, step)["history.step"].tolist() == list(range(1, step + 1))
+
+
+@pytest.mark.parametrize("step", [1, 40])
+def test_an_interrupted_run_goes_on_to_the_same_end(interrupt, undisturbed, step):
+    folder, message = interrupt(step)
+    assert message == f"civi: interrupted; go on with the same command and --resume (folder {folder})\n"
+    assert kept(folder)[-1] == step
+    assert not (folder / "metrics.json").exists()
+    assert invoke(folder, "--resume").exit_code == 0
+    assert_same_end(folder, undisturbed)
+
+
+def test_a_run_killed_while_it_writes_a_checkpoint_goes_on_to_the_same_end(victim, undisturbed):
+    child, folder = victim
+    errors = child.communicate(timeout=300)[1]
+    assert child.returncode == -signal.SIGKILL, errors
+    assert kept(folder) == [20]
+    assert invoke(folder, "--resume").exit_code == 0
+    assert kept(folder) == [20, 40, 60]
+    assert_same_end(folder, undisturbed)
+
+
+def test_a_finished_run_resumed_stays_as_it_is(tmp_path, undisturbed):
+    folder = shutil.copytree(undisturbed, tmp_path / "finished")
+    assert invoke(folder, "--resume").exit_code == 0
+    assert history(folder) == history(undisturbed)
+    assert kept(folder) == kept(undisturbed)
+    assert_same_end(folder, undisturbed)
+
+
+@pytest.mark.parametrize("spoil", [damage, replace_content, lose_item])
+def test_a_damaged_checkpoint_is_named_and_the_one_before_is_used(interrupt, undisturbed, spoil):
+    folder, _ = interrupt(40)
+    spoil(folder, 40)
+    result = invoke(folder, "--resume")
+    assert result.exit_code == 0
+    warnings = [line for line in result.stdout.splitlines() if line.startswith("civi: warning: ")]
+    assert len(warnings) == 1
+    assert warnings[0].startswith(
+        f"civi: warning: checkpoint {folder.resolve()}/checkpoints/40 is damaged and was not used: "
+    )
+    assert_same_end(folder, undisturbed)
+    assert arrays(folder, 40)["history.neg_elbo"].tobytes() == arrays(folder, STEPS)["history.neg_elbo"][:40].tobytes()
+
+
+def test_an_interrupt_before_the_first_step_leaves_no_checkpoint(tmp_path, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(civi.experiment.run, "train", interrupted)
+    result = invoke(tmp_path / "run")
+    assert result.exit_code == 130
+    assert kept(tmp_path / "run") == []
+
+
+def test_resume_with_only_damaged_checkpoints_is_an_error_that_names_them(interrupt, failing):
+    folder, _ = interrupt(40)
+    damage(folder, 20)
+    damage(folder, 40)
+    message = failing(*command(folder, "--resume"), alone=False)
+    assert all(f"checkpoint {folder.resolve()}/checkpoints/{step} is damaged" in message for step in (20, 40))
+    assert not (folder / "metrics.json").exists()
+
+
+def test_resume_without_a_checkpoint_is_an_error(tmp_path, undisturbed, failing):
+    folder = shutil.copytree(undisturbed, tmp_path / "empty")
+    shutil.rmtree(folder / "checkpoints")
+    before = (folder / "metrics.json").read_bytes()
+    message = failing(*command(folder, "--resume"), alone=False)
+    assert message.endswith(
+        f"there is no checkpoint in {folder.resolve()}/checkpoints to resume from: run without --resume"
+    )
+    assert (folder / "metrics.json").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("every", "expected"), [(None, [2000, 4000]), (1000, [2000, 3000, 4000])], ids=["by default", "asked for"]
+)
+def test_by_default_checkpoints_are_also_seconds_apart(tmp_path, linear_model, every, expected):
+    """Steps of 6 ms: every 1,000 steps are 6 seconds, and 10 must be between two checkpoints."""
+    checkpoints = Checkpoints(tmp_path, every)
+    state = start(Civi(samples=Samples(2, 2)), linear_model, jax.random.key(0))
+    for done in range(500, 4001, 500):
+        history = {name: np.array([0.006 * done]) for name in empty_history()}
+        checkpoints.save_if_due(state._replace(done=jnp.asarray(done)), history)
+    assert sorted(int(path.name) for path in tmp_path.iterdir()) == expected

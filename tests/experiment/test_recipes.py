@@ -1,0 +1,135 @@
+"""Recipes: the paper's constants written down again from its appendix B, and who may import whom."""
+
+import ast
+import json
+import math
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import civi
+import civi.experiment.run
+import civi.inference.diagnose
+from civi.cli import main as cli
+from civi.errors import SettingError
+from civi.experiment.recipes import settings_for
+from civi.experiment.tasks import TASKS
+from civi.inference.diagnose import neg_elbo_bounds
+from civi.tracker import Extrapolated
+from civi.update import CiviAdam
+
+SOURCE = Path(civi.__file__).parent
+CORE = ("family", "target", "estimate", "tracker", "update", "solver", "diagnose")
+OUTER = ("civi.experiment.recipes", "civi.cli", "civi.experiment.run", "civi.experiment.report")
+
+# Table "Experimental settings for toy examples": iterations, K1, K2, C_alpha, C_beta, C_gamma, mu.
+TOYS = {
+    "two-modal": (200, 100, 1000, 3e-4, 0.99, 0.9, 0.999),
+    "star": (300, 200, 2000, 2e-4, 0.999, 0.9, 0.999),
+    "banana": (300, 200, 2000, 3e-4, 0.999, 1.0, 0.999),
+}
+
+
+@pytest.mark.parametrize("task", TOYS)
+def test_paper_has_the_constants_of_appendix_b(task):
+    settings = settings_for(task, "civi", "paper")
+    steps, outer, inner, c_alpha, c_beta, c_gamma, mu = TOYS[task]
+    solver = settings.solver
+    assert (solver.steps, solver.samples.outer, solver.samples.inner) == (steps, outer, inner)
+    assert solver.tracker == Extrapolated(beta=c_beta, decay=0.0)
+    assert type(solver.update) is CiviAdam
+    assert (solver.update.c_alpha, solver.update.c_gamma, solver.update.mu) == (c_alpha, c_gamma, mu)
+    assert (solver.update.c_alpha_scale, solver.update.c_gamma_scale) == (-1.0, -1.0)
+    assert solver.samples.growth == 0.0
+
+
+@pytest.mark.parametrize("task", TOYS)
+def test_paper_is_the_literal_algorithm(task):
+    solver = settings_for(task, "civi", "paper").solver
+    assert (solver.inner_mean, solver.weigh, solver.output) == ("plain", "ratio", "last")
+    assert (solver.pool.draw, solver.sketch.form, solver.update.clip) == ("uniform", "none", 0.0)
+
+
+@pytest.mark.parametrize("task", TOYS)
+def test_paper_has_the_family_of_appendix_b(task):
+    family = settings_for(task, "civi", "paper").family
+    assert (family.hidden, family.activation) == ((50, 50), "relu")
+    assert (family.noise_dim, family.noise_scale) == (3, 1.0)
+    assert family.conditional == "diagonal"
+
+
+def test_default_bounds_the_objective_for_every_task():
+    for task in TOYS:
+        assert settings_for(task, "civi", "default").solver.inner_mean == "safe"
+
+
+def test_unknown_names_are_refused_with_the_nearest():
+    with pytest.raises(SettingError, match="unknown recipe 'defualt': did you mean 'default'"):
+        settings_for("banana", "civi", "defualt")
+    with pytest.raises(SettingError, match="unknown solver 'civvi': did you mean 'civi'"):
+        settings_for("banana", "civvi", "default")
+    with pytest.raises(SettingError, match="the paper has no settings for task 'mine': use --recipe default"):
+        settings_for("mine", "civi", "paper")
+
+
+def test_a_few_steps_of_the_paper_on_the_banana_are_finite(tmp_path, monkeypatch):
+    """C_gamma = 1 makes 1 - gamma2_1 about 3e-10: without care in float32, the first step divides by 0."""
+    monkeypatch.setattr(civi.inference.diagnose, "neg_elbo_bounds", partial(neg_elbo_bounds, outer=500, inner=1000))
+    monkeypatch.setitem(TASKS, "banana", replace(TASKS["banana"], measure=lambda *_: {}, picture=lambda *_: []))
+    arguments = ["run", "banana", "--recipe", "paper", "--steps", "3", "--out", str(tmp_path)]
+    result = CliRunner().invoke(cli.app, arguments)
+    assert result.exit_code == 0, result.output
+    metrics = json.loads((tmp_path / "metrics.json").read_text())
+    assert (metrics["recipe"], metrics["status"], metrics["skipped_steps"]) == ("paper", "finished", 0)
+    assert all(math.isfinite(metrics[name]) for name in ("neg_elbo", "neg_elbo_se"))
+    history = np.genfromtxt(tmp_path / "history.csv", delimiter=",", names=True)
+    assert history["step"].tolist() == [1, 2, 3]
+    assert all(np.isfinite(history[name]).all() for name in history.dtype.names)
+    settings = json.loads((tmp_path / "config.json").read_text())["settings"]
+    assert (settings["samples"]["outer"], settings["samples"]["inner"]) == (200, 2000)
+
+
+def imports(path: Path) -> set[str]:
+    """Full names of all modules and names that a file imports, wherever in the file."""
+    package = ["civi", *path.relative_to(SOURCE).parts[:-1]]
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            above = package[: len(package) - node.level + 1] if node.level else []
+            module = ".".join([*above, *([node.module] if node.module else [])])
+            found |= {module} | {f"{module}.{alias.name}" for alias in node.names}
+    return found
+
+
+@pytest.mark.parametrize("part", CORE)
+def test_the_core_does_not_know_the_command_line_or_the_recipes(part):
+    sources = sorted((SOURCE / part).rglob("*.py"))
+    assert len(sources) >= 2
+    guilty = {
+        str(path.relative_to(SOURCE)): name
+        for path in sources
+        for name in imports(path)
+        if any(name == outer or name.startswith(f"{outer}.") for outer in OUTER)
+    }
+    assert guilty == {}
+
+
+def test_the_import_check_sees_imports_inside_functions_and_relative_ones(tmp_path, monkeypatch):
+    monkeypatch.setattr(f"{__name__}.SOURCE", tmp_path)
+    (tmp_path / "solver").mkdir()
+    source = tmp_path / "solver" / "sly.py"
+    source.write_text(
+        "def f():\n    from civi import cli\n    from ..recipes import paper\n    from .base import Model\n"
+    )
+    assert {
+        "civi.cli.main",
+        "civi.experiment.recipes",
+        "civi.experiment.recipes.paper",
+        "civi.solver.base.Model",
+    } <= imports(source)

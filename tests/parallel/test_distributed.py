@@ -1,0 +1,249 @@
+"""Runs on many devices end where one device ends, and one whose process dies can be taken up again."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import civi.experiment.data.images
+import civi.experiment.run
+import civi.inference.diagnose
+import many_devices
+from civi.errors import SettingError
+from civi.experiment.plan import Plan
+from civi.experiment.tasks import TASKS
+from civi.experiment.tasks.images import ImageTask
+from civi.parallel.mesh import make_mesh
+from civi.parallel.team import check_divides
+from many_devices import EVERY, STEPS, TOY, fit, plan
+from saved_runs import arrays
+
+GONE = "civi: error: a process of this run is gone, so this one ends too: restart all processes with --resume"
+# Sums in another order make 4e-6 of an array's largest number in 200 steps, half of the samples more than 0.1.
+DRIFT = 1e-4
+
+
+def begin(*arguments: str, devices: int = 1, **environment: str) -> subprocess.Popen[str]:
+    """many_devices.py in a process of its own, compiled as quickly as here."""
+    flags = {"XLA_FLAGS": f"--xla_force_host_platform_device_count={devices}"}
+    script = [sys.executable, str(Path(many_devices.__file__)), *arguments]
+    env = {**os.environ, **flags, **environment}
+    return subprocess.Popen(script, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
+
+
+def two(folder: Path, *options: str, die_at: int | None = None) -> list[subprocess.Popen[str]]:
+    """Two processes that meet on a free port; the second dies at a step."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    settings = [part for setting in TOY for part in ("--set", setting)]
+    chosen = ["--steps", str(STEPS), "--checkpoint-every", str(EVERY), "--out", str(folder), *options]
+    meet = ["--distributed", "--coordinator", f"127.0.0.1:{port}", "--processes", "2"]
+    dying = {} if die_at is None else {"DIE_AT": str(die_at)}
+    return [
+        begin("run", "banana", *settings, *chosen, *meet, "--process", str(i), **(dying if i == 1 else {}))
+        for i in range(2)
+    ]
+
+
+def end(process: subprocess.Popen[str]) -> tuple[int, str, str]:
+    try:
+        out, error = process.communicate(timeout=240)
+    finally:
+        process.kill()
+    return process.returncode, out, error
+
+
+def drift(folder: Path, other: Path) -> float:
+    """The largest difference of two runs' states, each array's in units of its largest number; of equal shapes."""
+    one, two = ({k: v for k, v in arrays(path, STEPS).items() if k.startswith("state.")} for path in (folder, other))
+    assert one.keys() == two.keys()
+    comparable = [name for name in one if one[name].size and one[name].shape == two[name].shape]
+    pairs = [(one[name].astype(float), two[name].astype(float)) for name in comparable]
+    return max(np.abs(a - b).max() / (np.abs(a).max() + 1e-30) for a, b in pairs)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """Two processes undisturbed, two of which one dies, and four devices; all at once, as most of it is compilation."""
+    folder = tmp_path_factory.mktemp("distributed")
+    four = begin("four", str(folder), devices=4)
+    together = {"undisturbed": two(folder / "undisturbed"), "broken": two(folder / "broken", die_at=2 * EVERY)}
+    yield folder, together, four
+    for process in (four, *together["undisturbed"], *together["broken"]):
+        process.kill()
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory, runs):
+    """The same runs on one device, in this process."""
+    folder = tmp_path_factory.mktemp("alone")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(TASKS, "banana", TASKS["banana"])
+        kept = [
+            (civi.inference.diagnose, "neg_elbo_bounds"),
+            (civi.experiment.run, "draw_history"),
+            (civi.experiment.data.images, "static_mnist"),
+        ]
+        for owner, name in (*kept, (ImageTask, "judge"), (ImageTask, "draw")):
+            patch.setattr(owner, name, getattr(owner, name))
+        many_devices.without_measures()
+        fit(plan("banana"), folder / "banana")
+        fit(plan("banana", 0, "samples.outer=4"), folder / "half")
+        fit(plan("mnist"), folder / "images")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def undisturbed(runs):
+    """The run of two processes, over."""
+    folder, together, _ = runs
+    for process in together["undisturbed"]:
+        code, _, error = end(process)
+        assert (code, error) == (0, "")
+    return folder / "undisturbed"
+
+
+@pytest.fixture(scope="module")
+def four(runs):
+    """The runs on four devices, over."""
+    folder, _, process = runs
+    code, _, error = end(process)
+    assert code == 0, error
+    return folder
+
+
+def test_two_processes_end_where_one_does(undisturbed, alone):
+    assert drift(undisturbed, alone / "banana") < DRIFT
+
+
+def test_half_of_the_samples_end_elsewhere(undisturbed, alone):
+    assert drift(undisturbed, alone / "half") > 1000 * DRIFT
+
+
+def test_only_the_first_process_speaks_and_writes(runs, undisturbed):
+    assert {path.name for path in undisturbed.iterdir()} == {
+        *("config.json", "metrics.json", "history.csv", "draws.nc", "figures", "checkpoints")
+    }
+    assert json.loads((undisturbed / "metrics.json").read_text())["steps"] == STEPS
+
+
+def test_outer_and_inner_samples_over_four_devices_end_where_one_does(four, alone):
+    assert drift(four / "two-by-two", alone / "banana") < DRIFT
+
+
+def test_rows_of_data_over_four_devices_end_where_one_does(four, alone):
+    assert drift(four / "images", alone / "images") < DRIFT
+
+
+def test_a_step_is_divided_among_the_devices(four):
+    facts = json.loads((four / "facts.json").read_text())
+    assert facts["part"] == [8, 12]
+    assert facts["whole"]
+    reduced = " ".join(facts["all-reduced"])
+    assert "u8[8,12]" in reduced
+    assert all(f"[{n},12]" in reduced or f"[12,{n}]" in reduced for n in (6, 5))
+    assert "f32[2,12]" in facts["program"]
+    assert "f32[8,12]" not in facts["program"]
+
+
+def test_a_process_that_dies_ends_the_run_in_a_line_and_a_restart_ends_where_it_would_have(runs, undisturbed):
+    folder, together, _ = runs
+    survivor, victim = together["broken"]
+    assert end(victim)[0] == -signal.SIGKILL
+    begun = time.monotonic()
+    code, out, error = end(survivor)
+    assert time.monotonic() - begun < 60
+    assert code != 0
+    assert error.startswith(GONE)
+    assert len(error.splitlines()) == 1
+    assert "Traceback" not in out
+    broken = folder / "broken"
+    assert max(int(path.name) for path in (broken / "checkpoints").iterdir() if path.name.isdigit()) < STEPS
+    for process in two(broken, "--resume"):
+        code, _, error = end(process)
+        assert (code, error) == (0, "")
+    expected, got = arrays(undisturbed, STEPS), arrays(broken, STEPS)
+    assert expected.keys() == got.keys()
+    assert [name for name in expected if expected[name].tobytes() != got[name].tobytes()] == []
+
+
+ADDRESS = ("--coordinator", "127.0.0.1:4000", "--processes", "2", "--process", "1")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (ADDRESS[:2], "--coordinator, --processes and --process go together: give --processes and --process too"),
+        (ADDRESS[2:], "--coordinator, --processes and --process go together: give --coordinator too"),
+        ((*ADDRESS[:4], "--process", "2"), "--process must be 0 to 1, as there are 2 processes, not 2"),
+        ((*ADDRESS[:2], "--processes", "0", "--process", "0"), "--processes must be at least 1, not 0"),
+        (
+            ("--coordinator", "here:70000", *ADDRESS[2:]),
+            "--coordinator must be HOST:PORT with a port from 1 to 65535, not 'here:70000'",
+        ),
+        (
+            ("--coordinator", "4000", *ADDRESS[2:]),
+            "--coordinator must be HOST:PORT with a port from 1 to 65535, not '4000'",
+        ),
+    ],
+)
+def test_an_address_that_cannot_be_is_refused(options, message, failing, tmp_path):
+    assert failing("run", "banana", "--out", str(tmp_path / "run"), "--distributed", *options) == message
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("options", [ADDRESS, ("--inner-devices", "2"), ("--whole-data",)])
+def test_options_of_many_devices_need_the_one_that_asks_for_them(options, failing, tmp_path):
+    message = failing("run", "banana", "--out", str(tmp_path / "run"), *options)
+    assert message.endswith("are for --distributed: add it")
+
+
+def test_devices_that_do_not_divide_are_refused():
+    with pytest.raises(SettingError, match=r"--inner-devices must divide the number of devices \(1\), not 2"):
+        make_mesh(2)
+
+
+@pytest.mark.parametrize(
+    ("devices", "message"),
+    [
+        (
+            {"outer": 3, "inner": 1},
+            r"samples.outer \(8\) must be a multiple of the 3 devices that share it, for example 9",
+        ),
+        (
+            {"outer": 2, "inner": 4},
+            r"samples.inner \(6\) must be a multiple of the 4 devices that share it, for example 8",
+        ),
+    ],
+)
+def test_samples_that_do_not_divide_are_refused(devices, message):
+    with pytest.raises(SettingError, match=message):
+        check_divides(plan("banana").settings.solver, devices)
+
+
+def test_samples_that_divide_are_not_refused_and_nuts_is():
+    check_divides(plan("banana").settings.solver, {"outer": 4, "inner": 2})
+    with pytest.raises(SettingError, match="nuts runs on one device: leave --distributed out"):
+        check_divides(Plan.make("banana", "nuts", "default", 0, None, []).settings.solver, {"outer": 2, "inner": 1})
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ((), "--distributed found no cluster and one device only: start it under SLURM, Open MPI or Kubernetes, "),
+        ((*ADDRESS, "--wait", "2"), "the processes did not meet at 127.0.0.1:4000 within 2 s: start all of them, "),
+    ],
+)
+def test_a_process_that_meets_no_other_says_so_in_a_line(options, message, tmp_path):
+    code, out, error = end(begin("run", "banana", "--out", str(tmp_path / "run"), "--distributed", *options))
+    assert error.startswith(f"civi: error: {message}")
+    assert (code in (2, -signal.SIGABRT), out, len(error.splitlines())) == (True, "", 1)
+    assert not (tmp_path / "run").exists()
