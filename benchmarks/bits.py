@@ -174,7 +174,9 @@ for method in ("scgd", "asc-pg", "cadam", "civi", "nmc"):
 print(json.dumps(found))
 """
     code = script.format(here=str(Path(__file__).parent))
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(done.stderr[-3000:])
     return json.loads(done.stdout.splitlines()[-1])
 
 

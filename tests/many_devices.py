@@ -23,7 +23,7 @@ import civi.experiment.run
 import civi.inference.diagnose
 from civi.experiment.data.images import ImageData
 from civi.experiment.plan import Plan
-from civi.experiment.report.progress import TrainingBar
+from civi.progress import TrainingBar
 from civi.experiment.tasks import TASKS
 from civi.experiment.tasks.base import Judged
 from civi.experiment.tasks.images import ImageTask

@@ -18,13 +18,13 @@ __version__ = "0.1.0"
 
 _HOME = {
     "fit": "civi.inference.fit",
-    "load": "civi.inference.posterior_file",
+    "load": "civi.inference.load",
     "Posterior": "civi.inference.posterior",
     "Architecture": "civi.family",
     "SemiImplicit": "civi.family",
     "LogDensity": "civi.problem.target",
-    "Civi": "civi.solver",
-    "Model": "civi.solver",
+    "CompositionalSolver": "civi.solver",
+    "PosteriorProblem": "civi.problem",
     "train": "civi.solver",
     "neg_elbo_bounds": "civi.inference.diagnose",
     "CiviError": "civi.errors",

@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from civi.cli import main as cli
 from civi.experiment.plan import Plan
-from civi.experiment.report import files
+from civi import files
 from civi.experiment.tasks import OWN_DATA, TASKS
 from civi.solver import SOLVERS
 

@@ -52,7 +52,7 @@ import os, signal
 import jax
 from civi.cli.main import main
 from civi.experiment.data import images
-from civi.experiment.report.progress import TrainingBar
+from civi.progress import TrainingBar
 from test_autoencoder_tasks import few_images
 
 def die(bar, done, neg_elbo):

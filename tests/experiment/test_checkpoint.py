@@ -19,7 +19,7 @@ import civi.experiment.run
 import civi.inference.diagnose
 from civi.cli import main as cli
 from civi.experiment.checkpoint import Checkpoints
-from civi.experiment.report.progress import TrainingBar
+from civi.progress import TrainingBar
 from civi.experiment.tasks import TASKS
 from civi.inference.diagnose import Bounds
 from civi.solver.civi import Civi

@@ -14,7 +14,7 @@ from rich.table import Table
 from civi.bench import growth, literal, memory, overhead, quality, steps, vae_step
 from civi.bench.timing import Advance
 from civi.errors import unknown
-from civi.experiment.report.files import write_json
+from civi.files import write_json
 
 
 class Part(Protocol):

@@ -17,7 +17,7 @@ def list_sets() -> None:
     """List the data sets: size, licence, and where each is found."""
     from rich.table import Table
 
-    from civi.experiment.report.progress import console
+    from civi.progress import console
 
     table = Table()
     for column in ("name", "what", "size", "licence", "here"):
@@ -49,7 +49,7 @@ def fetch_set(name: Annotated[str, typer.Argument(help="Which set; `civi data li
     file_set = find_set(name)
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
-    from civi.experiment.report.progress import console
+    from civi.progress import console
 
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
     progress = Progress(*columns, console=console(stderr=True))

@@ -48,12 +48,13 @@ def fit(
     args, kwargs = bind_arguments(function, name, data, arguments)
     import jax
 
-    from civi.experiment.report import files
+    from civi.experiment import run_folder
+    from civi.files import write_json
     from civi.inference.fit import fit as fit_model
 
     folder = out or Path("runs") / f"fit-{name}-{seed}"
     if not force:
-        files.prepare(folder, force=False, resumable=False)
+        run_folder.prepare(folder, force=False, resumable=False)
     options: dict[str, Any] = {"seconds": seconds, "solver": solver} | ({"steps": steps} if steps is not None else {})
     settings = {"model": model, "data": str(data) if data else None, "seed": seed, **options, "draws": draws}
     keys = jax.random.split(jax.random.key(seed), 4)
@@ -62,8 +63,8 @@ def fit(
     except KeyboardInterrupt:
         typer.echo("civi: interrupted; nothing was written", err=True)
         raise typer.Exit(130) from None
-    files.prepare(folder, force=force, resumable=False)
-    files.write_json(folder / "config.json", settings)
+    run_folder.prepare(folder, force=force, resumable=False)
+    write_json(folder / "config.json", settings)
     _report(posterior, folder, keys[1:], draws)
 
 
@@ -111,17 +112,18 @@ def _line(error: BaseException, file: Path) -> str:
 
 def _report(posterior: Posterior, folder: Path, keys: Any, draws: int) -> None:
     """Write the files and show the result."""
-    from civi.experiment.report import files
-    from civi.experiment.report.progress import console
+    from civi.experiment import run_folder
+    from civi.files import write_json
+    from civi.progress import console
 
     draw_key, elbo_key, trust_key = keys
     screen = console()
     with screen.status("drawing and diagnosing"):
         posterior.save(folder / "posterior.civi")
         data = posterior.to_inference_data(draw_key, draws)
-        files.write_inference_data(folder / "draws.nc", data)
+        run_folder.write_inference_data(folder / "draws.nc", data)
         diagnosis, elbo = posterior.diagnose(trust_key), posterior.elbo(elbo_key)
-        files.write_json(folder / "metrics.json", _metrics(posterior, diagnosis, elbo))
+        write_json(folder / "metrics.json", _metrics(posterior, diagnosis, elbo))
     screen.print(_summary(data), diagnosis)
     screen.print(f"elbo {elbo.value:.4f} ± {elbo.se:.4f}; {posterior.message}; files are in {folder}", soft_wrap=True)
 

@@ -59,10 +59,11 @@ def run(
     from civi.experiment.tasks import find_task
 
     found = find_task(task, data=data, target=target, hold_out=hold_out)
-    from civi.experiment.report.progress import console
-    from civi.experiment.run import Plan
+    from civi.experiment.context import RunContext
+    from civi.experiment.plan import Plan
     from civi.experiment.run import run as run_plan
     from civi.parallel.team import ALONE, Address, joined
+    from civi.progress import console
 
     address = Address(coordinator, processes, process)
     if not distributed and (address != Address() or inner_devices != 1 or whole_data):
@@ -73,7 +74,7 @@ def run(
     folder = out or Path("runs") / f"{task}-{solver}-{recipe}-{seed}"
     try:
         with joined(address, inner_devices, wait, whole_data=whole_data) if distributed else nullcontext(ALONE) as team:
-            run_plan(plan, folder, console(), force=force, resume=resume, checkpoint_every=checkpoint_every, team=team)
+            run_plan(plan, RunContext(folder, console(), force, resume, checkpoint_every, team))
     except KeyboardInterrupt:
         typer.echo(f"civi: interrupted; go on with the same command and --resume (folder {folder})", err=True)
         raise typer.Exit(130) from None
@@ -103,10 +104,10 @@ def compare(
     found = find_task(task, data=data, target=target, hold_out=hold_out)
     from civi.experiment.compare import compare as compare_plans
     from civi.experiment.plan import Plan
-    from civi.experiment.report.progress import console
-    from civi.solver import SOLVERS
+    from civi.experiment.recipes import METHODS
+    from civi.progress import console
 
-    names = list(SOLVERS) if solvers == "all" else [name.strip() for name in solvers.split(",") if name.strip()]
+    names = list(METHODS) if solvers == "all" else [name.strip() for name in solvers.split(",") if name.strip()]
     plans = [Plan.make(found, name, recipe, 0, steps, set_ or []) for name in names]
     compare_plans(plans, seeds, out or Path("runs") / f"compare-{task}", console(), force=force)
 
@@ -119,7 +120,7 @@ def bench(
 ) -> None:
     """Time the steps of all methods in one run, as ratios; needs no data."""
     from civi.bench.command import bench as run_bench
-    from civi.experiment.report.progress import console
+    from civi.progress import console
 
     run_bench(part, console(), quick=quick, out=out)
 
@@ -129,7 +130,7 @@ def tasks() -> None:
     """List the tasks, one line each."""
     from civi.experiment.tasks import OWN_DATA, TASKS
 
-    summaries = {name: task.summary for name, task in TASKS.items()} | OWN_DATA
+    summaries = {name: entry.summary for name, entry in TASKS.items()} | OWN_DATA
     for name, summary in summaries.items():
         typer.echo(f"{name:<12} {summary}")
 
@@ -137,10 +138,11 @@ def tasks() -> None:
 @app.command()
 def solvers() -> None:
     """List the solvers, one line each."""
+    from civi.inference.nuts import Nuts
     from civi.solver import SOLVERS
 
-    for name, solver in SOLVERS.items():
-        typer.echo(f"{name:<12} {solver.__doc__}")
+    for name, summary in {name: solver.__doc__ for name, solver in SOLVERS.items()} | {"nuts": Nuts.__doc__}.items():
+        typer.echo(f"{name:<12} {(summary or '').splitlines()[0]}")
 
 
 def main() -> None:

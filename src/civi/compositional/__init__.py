@@ -1,25 +1,12 @@
 """Compositional optimisation of any E_nu[ f_nu( E_omega[ g_omega(theta) ] ) ] from samples of f and g.
 
-    oracles -> sketch -> gradient -> primary update -> auxiliary update
-
-`problems` has two with known answers; `python -m civi.compositional` compares the methods on them.
+The engine is the one that fits semi-implicit posteriors (`civi.solver.engine`). `problems` has two problems with known
+answers; `python -m civi.compositional` compares the methods on them.
 """
 
-from civi.compositional.loop import Result, minimise
-from civi.compositional.methods import METHODS, AscPg, Cadam, Civi, Method, Nmc, Scgd
-from civi.compositional.problem import Problem
+from civi.compositional.methods import METHODS, asc_pg, cadam, civi, nmc, scgd
+from civi.compositional.minimise import Result, minimise
+from civi.problem.oracles import Oracles
 from civi.update.proximal import proximal
 
-__all__ = [
-    "METHODS",
-    "AscPg",
-    "Cadam",
-    "Civi",
-    "Method",
-    "Nmc",
-    "Problem",
-    "Result",
-    "Scgd",
-    "minimise",
-    "proximal",
-]
+__all__ = ["METHODS", "Oracles", "Result", "asc_pg", "cadam", "civi", "minimise", "nmc", "proximal", "scgd"]

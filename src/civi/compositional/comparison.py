@@ -14,11 +14,12 @@ from jaxtyping import Array
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from civi.compositional.loop import Result, minimise
-from civi.compositional.methods import AscPg, Cadam, Civi, Method, Nmc, Scgd
-from civi.compositional.problem import Problem
+from civi.compositional.methods import asc_pg, cadam, civi, nmc, scgd
+from civi.compositional.minimise import Result, minimise
 from civi.compositional.problems import linear_design, portfolio
 from civi.estimate import Sketch
+from civi.problem.oracles import Oracles
+from civi.solver import CompositionalSolver
 from civi.update import Samples
 
 matplotlib.use("Agg")
@@ -28,7 +29,7 @@ class Entry(NamedTuple):
     """A line of the table: about 96,000 oracle calls."""
 
     name: str
-    method: Method
+    method: CompositionalSolver
     steps: int
 
 
@@ -36,7 +37,7 @@ class Arena(NamedTuple):
     """A problem, where to start, and how far a theta is from the answer."""
 
     name: str
-    problem: Problem
+    problem: Oracles
     theta_1: Array
     gap: Callable[[Any], Array]
 
@@ -45,13 +46,13 @@ def entries(sketch: Sketch) -> list[Entry]:
     """All methods with their default constants; the growing batches of civi leave it fewer steps."""
     growing = Samples(1, 1, growth=0.8)
     return [
-        Entry("scgd", Scgd(), 2000),
-        Entry("asc-pg", AscPg(), 2000),
-        Entry("cadam", Cadam(), 2000),
-        Entry("civi", Civi(samples=growing), 440),
-        Entry(f"civi, sketch of {sketch.size}", Civi(samples=growing, sketch=sketch), 440),
-        Entry("nmc, K2 = 24", Nmc(samples=Samples(24, 24)), 2000),
-        Entry("nmc, K2 = 1", Nmc(samples=Samples(47, 1)), 2000),
+        Entry("scgd", scgd(), 2000),
+        Entry("asc-pg", asc_pg(), 2000),
+        Entry("cadam", cadam(), 2000),
+        Entry("civi", civi(samples=growing), 440),
+        Entry(f"civi, sketch of {sketch.size}", civi(samples=growing, sketch=sketch), 440),
+        Entry("nmc, K2 = 24", nmc(samples=Samples(24, 24)), 2000),
+        Entry("nmc, K2 = 1", nmc(samples=Samples(47, 1)), 2000),
     ]
 
 

@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from civi.compositional.problem import Problem
 from civi.errors import require
+from civi.problem.oracles import Oracles
 
 
 class Portfolio(eqx.Module):
@@ -26,9 +26,9 @@ class Portfolio(eqx.Module):
     risk_aversion: float = eqx.field(static=True)
 
     @property
-    def problem(self) -> Problem:
+    def problem(self) -> Oracles:
         """In compositional form."""
-        return Problem(self.inner, self.outer)
+        return Oracles(self.inner, self.outer)
 
     def returns(self, key: PRNGKeyArray) -> Float[Array, " A"]:
         """One draw of r."""
@@ -73,9 +73,9 @@ class LinearDesign(eqx.Module):
     error_J: Float[Array, "J R"]
 
     @property
-    def problem(self) -> Problem:
+    def problem(self) -> Oracles:
         """In compositional form, in log space."""
-        return Problem(self.inner, self.outer, log_scale=True)
+        return Oracles(self.inner, self.outer, log_scale=True)
 
     def design(self, theta: Float[Array, " R"]) -> Float[Array, "R 2"]:
         """X: unit rows at the angles theta."""

@@ -1,6 +1,16 @@
 """Estimators: log ratios from inner samples, and the sketch of their gradient."""
 
-from civi.estimate.log_ratio import LogRatios, log_density, log_mean_exp, log_ratios, log_sum_past, mix_own
+from civi.estimate.log_ratio import LogRatios, Look, log_density, log_mean_exp, log_ratios, log_sum_past, mix_own
 from civi.estimate.sketch import Picked, Sketch
 
-__all__ = ["LogRatios", "Picked", "Sketch", "log_density", "log_mean_exp", "log_ratios", "log_sum_past", "mix_own"]
+__all__ = [
+    "LogRatios",
+    "Look",
+    "Picked",
+    "Sketch",
+    "log_density",
+    "log_mean_exp",
+    "log_ratios",
+    "log_sum_past",
+    "mix_own",
+]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -11,14 +12,34 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from civi.family import Outer, SemiImplicit
 from civi.parallel.mesh import spread
-from civi.problem.target import PairedTarget, Target, log_prob_each
 
 FLOATS = 2**22
 
 
-class LogRatios(NamedTuple):
-    """One look at J outer samples with K fresh inner samples, in log space."""
+@runtime_checkable
+class Look(Protocol):
+    """One look at the inner mean of every entry (log g_j where log_scale, else g_j) from `kept` inner samples."""
 
+    @property
+    def fresh_J(self) -> Float[Array, " J"]:
+        """The mean of this look's samples."""
+        ...
+
+    @property
+    def kept(self) -> Int[Array, ""]:
+        """How many there are."""
+        ...
+
+    @property
+    def log_scale(self) -> bool:
+        """Whether the mean is kept as a logarithm."""
+        ...
+
+
+class LogRatios(NamedTuple):
+    """A look at J outer samples with K fresh inner samples, in log space; fresh_J is log g_j by the plain mean."""
+
+    family: SemiImplicit
     z_J: Float[Array, "J D"]
     mixed_K: Float[Array, "*J K P"]
     kept: Int[Array, ""]
@@ -26,19 +47,24 @@ class LogRatios(NamedTuple):
     own_J: Float[Array, " J"]
     log_p_J: Float[Array, " J"]
 
+    @property
+    def log_scale(self) -> bool:
+        """Always."""
+        return True
+
 
 def log_ratios(
     family: SemiImplicit,
-    target: Target | PairedTarget,
+    log_prob_each: Callable[[Float[Array, "J D"]], Float[Array, " J"]],
     outer: Outer,
     inner_eps: Float[Array, "K E"],
     kept: Int[Array, ""],
 ) -> LogRatios:
     """The plain mean over the first `kept` inner samples (Oracle_g) and the own term, both divided by p(x, z_j)."""
     z_J, own_J = family.push(spread(outer, "outer"))
-    log_p_J = log_prob_each(target, z_J)
+    log_p_J = log_prob_each(z_J)
     log_mean_J, mixed_K = _log_mean_pairs(family, z_J, inner_eps, kept)
-    return LogRatios(z_J, mixed_K, kept, log_mean_J - log_p_J, own_J - log_p_J, log_p_J)
+    return LogRatios(family, z_J, mixed_K, kept, log_mean_J - log_p_J, own_J - log_p_J, log_p_J)
 
 
 def _log_mean_pairs(
@@ -69,7 +95,6 @@ def _log_mean_pairs(
 
 
 def log_sum_past(
-    family: SemiImplicit,
     mixed_K: Float[Array, "*J K P"],
     counted_K: Bool[Array, " K"],
     ratios: LogRatios,
@@ -78,6 +103,7 @@ def log_sum_past(
 
     Beyond FLOATS numbers, by blocks of inner samples.
     """
+    family = ratios.family
     *lead, inner, outputs = mixed_K.shape
     block, own_J = _block(family, ratios.z_J), ratios.own_J + ratios.log_p_J
     if inner <= block:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TypeVar
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
@@ -14,11 +15,19 @@ from civi.errors import require
 FORMS = ("none", "dense", "sparse")
 
 
-class Picked(NamedTuple):
+Tree = TypeVar("Tree")
+
+
+class Picked(eqx.Module):
     """Which outer samples enter this step's gradient, and with what weight (their sum is 1 in expectation)."""
 
     index_S: Int[Array, " S"]
     share_S: Float[Array, " S"]
+    everything: bool = eqx.field(static=True, default=False)
+
+    def of(self, tree_J: Tree) -> Tree:
+        """The picked rows of every array."""
+        return tree_J if self.everything else jax.tree.map(lambda values_J: values_J[self.index_S], tree_J)
 
 
 @dataclass(frozen=True)
@@ -40,7 +49,7 @@ class Sketch:
         """A subset S of the outer samples with shares count_j / K1 rescaled."""
         count = len(share_J)
         if self.form == "none":
-            return Picked(jnp.arange(count), share_J)
+            return Picked(jnp.arange(count), share_J, everything=True)
         size = min(self.size, count)
         candidate_J = jnp.ones(count, bool) if self.form == "dense" else share_J > 0
         order = jnp.argsort(jnp.where(candidate_J, jax.random.uniform(key, (count,)), 2.0))

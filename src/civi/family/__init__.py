@@ -1,6 +1,6 @@
 """Noise -> mixing network -> conditional: the semi-implicit family."""
 
-from civi.family.amortised import Amortised, Conditioned, Encoder
+from civi.family.amortised import Amortised, Conditioned, Encoder, Reader, repeated
 from civi.family.conditional import Conditional
 from civi.family.gaussian import CholeskyGaussian, DiagonalGaussian, ScaledCholeskyGaussian, ScaledGaussian
 from civi.family.laplace import Laplace
@@ -26,7 +26,9 @@ __all__ = [
     "LogNormal",
     "MixingNetwork",
     "Outer",
+    "Reader",
     "ScaledCholeskyGaussian",
     "ScaledGaussian",
     "SemiImplicit",
+    "repeated",
 ]

@@ -14,6 +14,7 @@ from civi.family.conditional import Conditional
 from civi.family.mixing import ACTIVATIONS, MixingNetwork
 from civi.family.noise import GaussianNoise
 from civi.family.semi_implicit import Outer, SemiImplicit, draw_outer
+from civi.parts import constant, trained
 
 
 @runtime_checkable
@@ -48,8 +49,8 @@ class Amortised(eqx.Module):
     """q(z | eps, x) before it is told which x."""
 
     noise: GaussianNoise
-    mixing: Encoder
-    conditional: Conditional
+    mixing: Encoder = trained("mixing")
+    conditional: Conditional = trained("scale")
 
     def draw_outer(self, key: PRNGKeyArray, count: int) -> Outer:
         """(u_j, eps_j), which do not depend on x."""
@@ -66,8 +67,8 @@ class Conditioned(SemiImplicit):
     J outer samples are J / N of every datum, those of one datum beside each other.
     """
 
-    mixing: Encoder  # type: ignore[assignment]
-    feature_N: Float[Array, "N H"]
+    mixing: Encoder = trained("mixing")  # type: ignore[assignment]
+    feature_N: Float[Array, "N H"] = constant()
 
     def mix(self, eps_K: Float[Array, "K E"]) -> Float[Array, "N K P"]:
         """Every noise vector with every datum."""

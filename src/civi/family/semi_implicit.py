@@ -17,6 +17,7 @@ from civi.family.mixing import ACTIVATIONS, ConstantMixing, MixingNetwork
 from civi.family.noise import GaussianNoise
 from civi.family.registry import CONDITIONALS
 from civi.parallel.mesh import spread
+from civi.parts import trained
 
 MIXINGS = ("network", "constant")
 
@@ -38,8 +39,8 @@ class SemiImplicit(eqx.Module):
     """Noise, mixing network and conditional, in this order."""
 
     noise: GaussianNoise
-    mixing: MixingNetwork | ConstantMixing
-    conditional: Conditional
+    mixing: MixingNetwork | ConstantMixing = trained("mixing")
+    conditional: Conditional = trained("scale")
 
     def draw_outer(self, key: PRNGKeyArray, count: int) -> Outer:
         """(u_j, eps_j) ~ q(u) q(eps)."""
@@ -138,10 +139,6 @@ class Architecture:
         """A family over R^dim with random mixing weights."""
         require(dim >= 1, f"the target's dimension must be at least 1, not {dim}")
         return _init(self, dim, key)
-
-    def fitted_to(self, target: Any, key: PRNGKeyArray) -> tuple[Any, Any]:
-        """A family for this target, and the target (which may get parts of its own to be trained, as a decoder)."""
-        return self.init(target.dim, key), target
 
 
 @eqx.filter_jit

@@ -7,12 +7,13 @@ log_likelihood, each by observed site; axes carry the names of the plates.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import PRNGKeyArray
+from jaxtyping import Array, PRNGKeyArray
 from numpyro import handlers
 from numpyro.infer import Predictive, log_likelihood
 from numpyro.primitives import Messenger
@@ -23,15 +24,12 @@ from civi.inference.load_arviz import import_arviz
 from civi.problem.target.numpyro_model import NumPyroTarget, Traced
 from civi.problem.target.numpyro_sites import Rows
 
-if TYPE_CHECKING:
-    from civi.inference.posterior import Posterior
-
 Groups = dict[str, dict[str, Any]]
 
 
-def inference_data(posterior: Posterior, weighed: Weighed, key: PRNGKeyArray) -> Any:
+def inference_data(target: Any, constrain: Callable[[Array], Any], weighed: Weighed, key: PRNGKeyArray) -> Any:
     """All groups, from draws of q with log p and both bounds on log q there, as one chain."""
-    draws = jax.vmap(posterior.constrain)(jnp.asarray(weighed.z))
+    draws = jax.vmap(constrain)(jnp.asarray(weighed.z))
     stats = {
         "lp": weighed.log_p,
         "log_q_lower": weighed.log_q_plain,
@@ -39,7 +37,6 @@ def inference_data(posterior: Posterior, weighed: Weighed, key: PRNGKeyArray) ->
         "log_weight": smooth(weighed.log_p - weighed.log_q).log_weights,
     }
     groups: Groups = {"posterior": draws if isinstance(draws, dict) else {"z": draws}, "sample_stats": stats}
-    target = posterior.seen.target
     axes: dict[str, list[str]] = {}
     if isinstance(target, NumPyroTarget):
         axes = target.traced.sites.axes

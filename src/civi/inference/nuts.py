@@ -5,17 +5,18 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import jax
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
-from civi.errors import require
-from civi.family import Architecture
+from civi.errors import SettingError, require
 from civi.folders import cache_folder
 from civi.problem.target import Target
-from civi.solver.base import Settings
+from civi.settings import describe, override
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Reference:
 
 @dataclass(frozen=True)
 class Nuts:
-    """The No-U-Turn sampler on the target itself; has no family to train."""
+    """NUTS: the reference by Markov chains (NumPyro), 4 chains, cached."""
 
     chains: int = 4
     warmup: int = 1000
@@ -47,6 +48,21 @@ class Nuts:
         require(self.warmup >= 1, f"warmup must be at least 1, not {self.warmup}")
         require(self.draws >= 4, f"draws must be at least 4, not {self.draws}")
         require(0 < self.accept < 1, f"accept must be in (0, 1), not {self.accept}")
+
+    def described(self) -> dict[str, Any]:
+        """As JSON values, under the names that `changed` takes."""
+        return describe(self)
+
+    def changed(self, steps: int | None, assignments: Sequence[str]) -> Nuts:
+        """With name=value applied; NUTS has draws and warm-up in place of training steps."""
+        return override(self, assignments)
+
+    def check(self, source: Any) -> None:
+        """Nothing: any target with a log density will do."""
+
+    def check_devices(self, devices: Mapping[str, int]) -> None:
+        """NUTS runs on one device."""
+        raise SettingError("nuts runs on one device: leave --distributed out")
 
     def sample(self, target: Target, key: PRNGKeyArray) -> Reference:
         """Run all chains as one vectorised program."""
@@ -91,8 +107,3 @@ class Nuts:
         values = np.asarray(jax.jit(jax.vmap(target.log_prob))(probe)).round(3).tolist()
         content = json.dumps([asdict(self), seed, target.dim, values])
         return hashlib.sha256(content.encode()).hexdigest()[:16]
-
-
-def nuts(family: Architecture) -> Settings:
-    """NUTS: the reference by Markov chains (NumPyro), 4 chains, cached."""
-    return Settings(family, Nuts())

@@ -15,9 +15,11 @@ import optax
 from jaxtyping import Array, Key
 
 from civi.family import Architecture, SemiImplicit
+from civi.inference.settings import Settings
+from civi.problem import PosteriorProblem
 from civi.problem.target import Target
-from civi.solver.base import Model
 from civi.solver.loop import RunState, Trained, halted, train
+from civi.update import FirstOrder
 
 LOOK, FIRST_LOOK, FEWEST = 250, 2500, 60
 GAIN, SETTLED = 0.002, 0.05
@@ -46,18 +48,17 @@ class Runs:
         return np.asarray(eqx.filter_jit(eqx.filter_vmap(lambda family: family.sample(key, count)))(self.families))
 
 
-def train_runs(
-    method: Any, family: Architecture, target: Target, key: Key[Array, ""], runs: int, deadline: float, show: Show
-) -> Runs:
-    """Runs of at most method.steps steps each, done by `deadline` (time.perf_counter()).
+def train_runs(settings: Settings, target: Target, key: Key[Array, ""], runs: int, deadline: float, show: Show) -> Runs:
+    """Runs of at most settings.solver.steps steps each, done by `deadline` (time.perf_counter()).
 
     The first half of the steps holds the learning rate. It ends early when no run has gained anything lately, or when
     half of the time is over; the second half then takes as many steps as the first did. A method with a schedule of its
     own keeps it, and only stops at the deadline.
     """
-    families, keys = _families(family, target.dim, key, runs)
-    model, half = Model(families, target), method.steps // 2
-    holds = getattr(method.update, "decay", None) == "hold"
+    method = settings.solver
+    families, keys = _families(settings.family, target.dim, key, runs)
+    problem, half = PosteriorProblem(families, target, settings.problem.batch), method.steps // 2
+    holds = isinstance(method.update, FirstOrder) and method.update.decay == "hold"
     clock: list[float] = []
     why = ""
 
@@ -77,12 +78,12 @@ def train_runs(
         show(int(state.done.max()), _lately(history["neg_elbo"], 20).min())
         return time.perf_counter() > deadline
 
-    trained = train(method, model, keys, watch=holding, pause_every=LOOK)
+    trained = train(method, problem, keys, watch=holding, pause_every=LOOK)
     held = min(int(trained.state.done.max()), half)
     settled = held >= FEWEST and not gained(trained.history["neg_elbo"][:held], SETTLED)
     if why:
         resume = (_jump(trained.state, method.steps - held), trained.history)
-        trained = train(method, model, keys, resume=resume, watch=falling)
+        trained = train(method, problem, keys, resume=resume, watch=falling)
     return _result(method, trained, settled, why, held)
 
 
@@ -128,7 +129,7 @@ def _result(method: Any, trained: Trained, settled: bool, why: str, held: int) -
     else:
         message = f"finished {done} steps" + ("" if settled else ", and was still gaining")
     converged = bool(ended and settled and np.isfinite(neg_elbo).any())
-    return Runs(trained.model.family, history, neg_elbo, converged, message)
+    return Runs(trained.problem.family, history, neg_elbo, converged, message)
 
 
 def _families(family: Architecture, dim: int, key: Key[Array, ""], runs: int) -> tuple[SemiImplicit, Array]:

@@ -18,9 +18,9 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array
 
 from civi.errors import require
+from civi.parts import is_rows
 
 AXES = ("outer", "inner")
-ROWS = (".pixels", ".words", ".x")
 Tree = TypeVar("Tree")
 
 
@@ -64,10 +64,8 @@ def place(model: Tree, mesh: Mesh, *, rows: bool) -> Tree:
     The data's copy on one device is given back.
     """
 
-    def is_data(path: tuple[Any, ...], leaf: Any) -> bool:
-        return rows and isinstance(leaf, jax.Array) and jax.tree_util.keystr(path).endswith(ROWS)
-
-    data, rest = eqx.partition(model, jax.tree_util.tree_map_with_path(is_data, model))
+    declared = is_rows(model)
+    data, rest = eqx.partition(model, declared if rows else jax.tree.map(lambda _: False, declared))
     numbers, other = eqx.partition(rest, eqx.is_array)
     numbers = on_host(numbers) if jax.process_count() == 1 else _broadcast(numbers)
     divided = jax.tree.map(lambda leaf: by_rows(leaf, mesh), data)

@@ -20,7 +20,7 @@ import numpy as np
 from jax.sharding import Mesh
 from rich.console import Console
 
-from civi.errors import CiviError, DistributedError, SettingError, require
+from civi.errors import CiviError, DistributedError, require
 from civi.parallel.mesh import make_mesh
 from civi.parallel.watchdog import LastWords
 
@@ -106,7 +106,7 @@ class Team:
             raise DistributedError(told.decode(errors="ignore"))
         return None
 
-    def part(self) -> None:
+    def leave(self) -> None:
         """Training is over: all processes leave the runtime together, and each is on its own from here."""
         if self.words:
             jax.distributed.shutdown()
@@ -189,12 +189,9 @@ def _farewell(error: BaseException) -> tuple[str, int]:
     return f"{GONE} ({reason[:200]})", 1
 
 
-def check_divides(solver: Any, devices: Mapping[str, int]) -> None:
+def check_divides(samples: Mapping[str, int], devices: Mapping[str, int]) -> None:
     """Refuse numbers of samples that do not divide among the devices along their axis."""
-    if not hasattr(solver, "samples"):
-        raise SettingError("nuts runs on one device: leave --distributed out")
-    chunk = solver.pool.chunk if hasattr(solver, "pool") else 0
-    for axis, count in {"outer": chunk or solver.samples.outer, "inner": solver.samples.inner}.items():
+    for axis, count in samples.items():
         sharing = devices[axis]
         near = max(sharing, round(count / sharing) * sharing)
         message = (

@@ -1,1 +1,24 @@
-"""TODO."""
+"""Problems: what is minimised, E_nu[ f_nu( E_omega[ g_omega(theta) ] ) ].
+
+PosteriorProblem      one posterior: a semi-implicit family and a target (`civi.problem.target`)
+AutoencoderProblem    a posterior for every datum: encoder, decoder and data
+OracleProblem         two oracles of the user's own (`civi.compositional`)
+"""
+
+from civi.problem.architecture import ImageArchitecture, ProblemSettings, TextArchitecture, make_problem
+from civi.problem.autoencoder import AutoencoderProblem
+from civi.problem.base import Problem
+from civi.problem.oracles import OracleProblem, Oracles
+from civi.problem.posterior import PosteriorProblem
+
+__all__ = [
+    "AutoencoderProblem",
+    "ImageArchitecture",
+    "OracleProblem",
+    "Oracles",
+    "PosteriorProblem",
+    "Problem",
+    "ProblemSettings",
+    "TextArchitecture",
+    "make_problem",
+]

@@ -1,7 +1,8 @@
-"""What an autoencoder is made of: an amortised family as encoder, and a decoder for the same data."""
+"""What a problem is made of: the family's architecture and, for autoencoders, that of the decoder."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,8 +17,10 @@ from civi.family.mixing import MixingNetwork, xavier_normal
 from civi.family.noise import GaussianNoise
 from civi.family.registry import CONDITIONALS
 from civi.family.semi_implicit import Architecture
-from civi.problem.autoencoder import Autoencoder, ImageDecoder
-from civi.problem.sentences import Recurrent, SentenceDecoder, SentenceReader
+from civi.problem.autoencoder import AutoencoderProblem, Decoder
+from civi.problem.images import ImageDecoder, Images
+from civi.problem.posterior import PosteriorProblem
+from civi.problem.sentences import Recurrent, SentenceDecoder, SentenceReader, Sentences
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,10 @@ class Autoencoding(Architecture):
         require(len(self.hidden) >= 1, "family.hidden needs at least one layer, which reads x and the noise")
         require(self.latent_dim >= 1, f"family.latent_dim must be at least 1, not {self.latent_dim}")
         require(self.noise_gain > 0, f"family.noise_gain must be positive, not {self.noise_gain}")
+
+    @abstractmethod
+    def networks(self, data: Any, key: PRNGKeyArray) -> tuple[Amortised, Decoder]:
+        """An encoder and a decoder for these data."""
 
     def encoder(self, reader: Reader, hidden: tuple[int, ...], key: PRNGKeyArray) -> Amortised:
         """The amortised family with this reader, whose features meet the noise in the first of the layers `hidden`."""
@@ -68,9 +75,9 @@ class ImageArchitecture(Autoencoding):
         layers = len(self.hidden)
         require(1 <= self.noise_layer <= layers, f"family.noise_layer must be 1 to {layers}, not {self.noise_layer}")
 
-    def fitted_to(self, target: Any, key: PRNGKeyArray) -> tuple[Amortised, Autoencoder]:
-        """An encoder and the target with a decoder, both with random weights."""
-        return _for_images(self, target, key)
+    def networks(self, data: Images, key: PRNGKeyArray) -> tuple[Amortised, Decoder]:
+        """An encoder and a decoder for these images, both with random weights."""
+        return _for_images(self, data.pixels.shape[1], key)
 
 
 @dataclass(frozen=True)
@@ -92,30 +99,63 @@ class TextArchitecture(Autoencoding):
         require(self.recurrent >= 1, f"family.recurrent must be at least 1, not {self.recurrent}")
         require(0 <= self.word_dropout < 1, f"family.word_dropout must be in [0, 1), not {self.word_dropout}")
 
-    def fitted_to(self, target: Any, key: PRNGKeyArray) -> tuple[Amortised, Autoencoder]:
-        """An encoder and the target with a decoder, both with random weights."""
-        return _for_sentences(self, target, key)
+    def networks(self, data: Sentences, key: PRNGKeyArray) -> tuple[Amortised, Decoder]:
+        """An encoder and a decoder for these sentences, both with random weights."""
+        return _for_sentences(self, data.vocabulary, key)
 
 
 @eqx.filter_jit
-def _for_images(shape: ImageArchitecture, target: Autoencoder, key: PRNGKeyArray) -> tuple[Amortised, Autoencoder]:
+def _for_images(shape: ImageArchitecture, pixels: int, key: PRNGKeyArray) -> tuple[Amortised, ImageDecoder]:
     reader_key, encoder_key, decoder_key = jax.random.split(key, 3)
-    pixels = target.data.batch(key, 1).shape[1]
     before, after = shape.hidden[: shape.noise_layer], shape.hidden[shape.noise_layer - 1 :]
     reader = MixingNetwork.init((pixels, *before), shape.activation, jnp.ones(before[-1]), reader_key)
     sizes = (shape.latent_dim, *shape.decoder_hidden, pixels)
     decoder = ImageDecoder(MixingNetwork.init(sizes, shape.activation, jnp.ones(pixels), decoder_key))
-    return shape.encoder(reader, after, encoder_key), Autoencoder(target.data, decoder, shape.latent_dim)
+    return shape.encoder(reader, after, encoder_key), decoder
 
 
 @eqx.filter_jit
-def _for_sentences(shape: TextArchitecture, target: Autoencoder, key: PRNGKeyArray) -> tuple[Amortised, Autoencoder]:
+def _for_sentences(shape: TextArchitecture, words: int, key: PRNGKeyArray) -> tuple[Amortised, SentenceDecoder]:
     keys = jax.random.split(key, 5)
-    data: Any = target.data
-    words, width, first = data.vocabulary, shape.recurrent, shape.hidden[0]
+    width, first = shape.recurrent, shape.hidden[0]
     reading = Recurrent.init(words, shape.embedding, width, 0, keys[0])
     reader = SentenceReader(reading, xavier_normal(keys[1], (width, first)), jnp.zeros(first))
     writing = Recurrent.init(words, shape.embedding, width, shape.latent_dim, keys[2])
     decoder = SentenceDecoder(writing, xavier_normal(keys[3], (width, words)), jnp.zeros(words))
-    with_dropout = replace(data, dropout=shape.word_dropout)
-    return shape.encoder(reader, shape.hidden, keys[4]), Autoencoder(with_dropout, decoder, shape.latent_dim)
+    return shape.encoder(reader, shape.hidden, keys[4]), decoder
+
+
+@dataclass(frozen=True)
+class ProblemSettings:
+    """How a problem uses its data.
+
+    batch is the number of rows that a step sees (None: all); an autoencoder has one. warm_up is the number of steps
+    over which the KL to an autoencoder's prior gets its full weight (None: from the first step).
+    """
+
+    batch: int | None = None
+    warm_up: int | None = None
+
+    def __post_init__(self) -> None:
+        require(self.batch is None or self.batch >= 1, f"problem.batch must be at least 1, or none, not {self.batch}")
+        enough = self.warm_up is None or self.warm_up >= 1
+        require(enough, f"problem.warm_up must be at least 1, or none, not {self.warm_up}")
+
+
+def make_problem(
+    architecture: Architecture, source: Any, key: PRNGKeyArray, settings: ProblemSettings | None = None
+) -> PosteriorProblem | AutoencoderProblem:
+    """The problem before the first step, with random weights.
+
+    `source` is a target, or the data of an autoencoder.
+    """
+    settings = settings or ProblemSettings()
+    if not isinstance(architecture, Autoencoding):
+        without = settings.warm_up is None
+        require(without, "problem.warm_up is for autoencoders, whose prior is known: leave it at none")
+        return PosteriorProblem(architecture.init(source.dim, key), source, settings.batch)
+    require(settings.batch is not None, "an autoencoder sees a batch of data in each step: set problem.batch")
+    encoder, decoder = architecture.networks(source, key)
+    if isinstance(architecture, TextArchitecture):
+        source = replace(source, dropout=architecture.word_dropout)
+    return AutoencoderProblem(encoder, decoder, source, architecture.latent_dim, settings.batch or 1, settings.warm_up)

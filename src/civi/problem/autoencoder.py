@@ -1,21 +1,25 @@
-"""Autoencoders as targets: log p(x, z) = log N(z; 0, I) + log p(x | z) with a trained decoder (appendix B)."""
+"""A posterior for every datum: an amortised family (encoder) and a decoder, trained together (appendix B)."""
 
 from __future__ import annotations
 
 from typing import Any, Protocol, runtime_checkable
 
 import equinox as eqx
-import jax
+import jax.numpy as jnp
 from jax.scipy.stats import norm
-from jaxtyping import Array, Float, Int, PRNGKeyArray, UInt8
+from jaxtyping import Array, Float, PRNGKeyArray
 
-from civi.family.amortised import repeated
-from civi.family.mixing import MixingNetwork
+from civi.errors import require
+from civi.estimate import Picked
+from civi.family import Amortised, Outer, SemiImplicit, repeated
+from civi.parallel.mesh import spread
+from civi.parts import constant, trained
+from civi.problem.semi_implicit import LogProbEach, SemiImplicitProblem
 
 
 @runtime_checkable
 class Data(Protocol):
-    """Rows of data that stay where they are; a batch of them is what encoder and decoder see."""
+    """The rows that an autoencoder learns from."""
 
     @property
     def rows(self) -> int:
@@ -36,83 +40,56 @@ class Decoder(Protocol):
         ...
 
 
-class Images(eqx.Module):
-    """Bits, or grey values 0 to 255 that every batch turns into bits afresh (dynamic binarisation).
+class AutoencoderProblem(SemiImplicitProblem):
+    """log p(x, z) = log N(z; 0, I) + log p(x | z), with one z in R^dim for every datum of a batch.
 
-    `pixels` may have more than `rows` rows, where they lie on many devices; those are never drawn.
+    neg_elbo is per datum; that of the whole data set is `rows` times it (the paper's N). J outer samples are J / batch
+    of every datum, those of one datum next to each other. Over the first `warm_up` steps (None: no warm-up) the KL to
+    the prior has weight t / warm_up, while that of log p(x | z) is 1, so that Adam sees gradients of one size.
     """
 
-    pixels: UInt8[Array, "M X"]
-    grey: bool = eqx.field(static=True)
-    rows: int = eqx.field(static=True)
-
-    def __init__(self, pixels: UInt8[Array, "N X"], grey: bool = False) -> None:
-        self.pixels, self.grey, self.rows = pixels, grey, len(pixels)
-
-    def batch(self, key: PRNGKeyArray, count: int) -> Float[Array, "J X"]:
-        """Random rows as bits."""
-        row_key, bit_key = jax.random.split(key)
-        return self.bits(self.pixels[jax.random.randint(row_key, (count,), 0, self.rows)], bit_key)
-
-    def bits(self, pixels: UInt8[Array, "J X"], key: PRNGKeyArray) -> Float[Array, "J X"]:
-        """These rows as bits: as they are, or drawn with probability pixel / 255."""
-        if not self.grey:
-            return pixels.astype(float)
-        return jax.random.bernoulli(key, pixels / 255.0).astype(float)
-
-
-class ImageDecoder(eqx.Module):
-    """Independent pixels: p(x | z) = prod_i Bernoulli(x_i; sigmoid(logit_i(z)))."""
-
-    network: MixingNetwork
-
-    def log_prob_each(self, x_J: Float[Array, "J X"], z_J: Float[Array, "J D"]) -> Float[Array, " J"]:
-        """sum_i [x_i logit_i - log(1 + exp(logit_i))]."""
-        logit_J = self.network(z_J)
-        return (x_J * logit_J - jax.nn.softplus(logit_J)).sum(-1)
-
-    def mean(self, z_J: Float[Array, "*J D"]) -> Float[Array, "*J X"]:
-        """The probability of every pixel."""
-        return jax.nn.sigmoid(self.network(z_J))
-
-
-class Autoencoder(eqx.Module):
-    """Data and, once a family has been made for them, a decoder: one z for every datum.
-
-    neg_elbo is per datum; that of the whole data set is `rows` times it (the paper's N).
-    """
-
-    data: Data
-    decoder: Decoder | None = None
-    dim: int = eqx.field(static=True, default=0)
-
-    @property
-    def rows(self) -> int:
-        """Number of data."""
-        return self.data.rows
-
-    def batch(self, key: PRNGKeyArray, count: int) -> Batch:
-        """Random data, with the decoder."""
-        return Batch(self.decoder, self.data.batch(key, count), self.dim)
-
-
-class Batch(eqx.Module):
-    """N data; J draws of z are J / N of every datum, those of one datum beside each other."""
-
-    decoder: Any
-    x_N: Any
+    family: Amortised
+    decoder: Decoder = trained("decoder")
+    data: Data = constant()
     dim: int = eqx.field(static=True)
-    weight: Float[Array, ""] | float = 1.0
+    batch: int = eqx.field(static=True)
+    warm_up: int | None = eqx.field(static=True, default=None)
 
-    def log_prob_each(self, z_J: Float[Array, "J D"]) -> Float[Array, " J"]:
-        """log p(z_j) + weight log p(x_n | z_j) for the datum n that z_j belongs to."""
-        x_J = repeated(self.x_N, len(z_J))
-        return norm.logpdf(z_J).sum(-1) + self.weight * self.decoder.log_prob_each(x_J, z_J)
+    def __check_init__(self) -> None:
+        require(self.batch >= 1, f"problem.batch must be at least 1, not {self.batch}")
 
-    def weighted(self, weight: Float[Array, ""]) -> Batch:
-        """The likelihood to the power of `weight`: weight 1/w is the KL to the prior times w, up to a factor."""
-        return Batch(self.decoder, self.x_N, self.dim, weight)
+    def check(self) -> None:
+        """Nothing: shapes follow from the architecture."""
 
-    def take(self, index_S: Int[Array, " S"]) -> Batch:
-        """Some of the data."""
-        return Batch(self.decoder, jax.tree.map(lambda leaf: leaf[index_S], self.x_N), self.dim, self.weight)
+    def first_values(self, key: PRNGKeyArray, count: int) -> tuple[Float[Array, "J D"], Float[Array, " J"]]:
+        """Draws of z for up to `count` data, and log p(x, z) there."""
+        rows = min(count, self.data.rows)
+        x_N = spread(self.data.batch(key, rows), "outer")
+        z_J = self.family.given(x_N).sample(key, rows)
+        return z_J, log_joint_each(self.decoder, x_N, z_J)
+
+    def draw_outer(self, key: PRNGKeyArray, count: int) -> Outer:
+        return self.family.draw_outer(key, count)
+
+    def on_batch(
+        self, key: PRNGKeyArray, t: Float[Array, ""] | None = None, nu: Picked | None = None
+    ) -> tuple[SemiImplicit, LogProbEach]:
+        x_N = self.data.batch(key, self.batch)
+        x_N = spread(x_N if nu is None else nu.of(x_N), "outer")
+        likelihood_weight = 1 / self.weight(t) if self.warm_up and t is not None else 1.0
+        return self.family.given(x_N), lambda z_J: log_joint_each(self.decoder, x_N, z_J, likelihood_weight)
+
+    def weight(self, t: Float[Array, ""]) -> Float[Array, ""]:
+        """The weight of the KL to the prior at step t."""
+        return jnp.minimum(t / self.warm_up, 1.0) if self.warm_up else jnp.ones(())
+
+
+def log_joint_each(
+    decoder: Decoder, x_N: Any, z_J: Float[Array, "J D"], likelihood_weight: Float[Array, ""] | float = 1.0
+) -> Float[Array, " J"]:
+    """log N(z_j; 0, I) + weight log p(x_n | z_j) for the datum n that z_j belongs to.
+
+    A likelihood weight of 1/w gives the KL to the prior the weight w, up to a factor of the whole objective.
+    """
+    x_J = repeated(x_N, len(z_J))
+    return norm.logpdf(z_J).sum(-1) + likelihood_weight * decoder.log_prob_each(x_J, z_J)

@@ -10,6 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
+from civi.parts import data_rows
+
 START, WORDS = 0, 8
 
 
@@ -27,7 +29,7 @@ class Sentences(eqx.Module):
     The decoder is told `unknown` in place of a share `dropout` of the words.
     """
 
-    words: Int[Array, "N T"]
+    words: Int[Array, "N T"] = data_rows()
     length: Int[Array, " N"]
     order: Int[Array, " N"]
     first: Int[Array, " B"]

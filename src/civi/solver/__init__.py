@@ -1,8 +1,20 @@
-"""Solvers by name, and the training loop."""
+"""Solvers by name, the engine they are made from, and the training loop."""
 
-from civi.solver.base import Info, Model, Settings, Solver
-from civi.solver.civi import Civi
+from civi.solver.base import Defaults, Info, Method, Solver
+from civi.solver.engine import CompositionalSolver
 from civi.solver.loop import RunState, Trained, train
+from civi.solver.objective import LogTrick
 from civi.solver.registry import SOLVERS
 
-__all__ = ["SOLVERS", "Civi", "Info", "Model", "RunState", "Settings", "Solver", "Trained", "train"]
+__all__ = [
+    "SOLVERS",
+    "CompositionalSolver",
+    "Defaults",
+    "Info",
+    "LogTrick",
+    "Method",
+    "RunState",
+    "Solver",
+    "Trained",
+    "train",
+]

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from civi.family import Architecture
-from civi.solver.base import Settings
-from civi.solver.civi import Civi
+from civi.solver.base import DEFAULTS, Defaults, Method
+from civi.solver.engine import CompositionalSolver
+from civi.solver.objective import LogTrick
 from civi.tracker import Extrapolated, Pool
 from civi.update import CiviAdam
 
 
-def cadam(family: Architecture) -> Settings:
+def cadam(family: Architecture, defaults: Defaults = DEFAULTS) -> Method:
     """C-ADAM: extrapolation-smoothing on one fixed pool, ADAM-like update with the theorem's schedules."""
-    pool = Pool(size=256, chunk=256, switch_every=1_000_000, draw="uniform")
-    solver = Civi(pool=pool, inner_mean="plain", tracker=Extrapolated(0.9), weigh="ratio", update=CiviAdam())
-    return Settings(family, solver)
+    solver = CompositionalSolver(
+        samples=defaults.samples,
+        pool=Pool(size=256, chunk=256, switch_every=None, draw="uniform"),
+        tracker=Extrapolated(0.9),
+        objective=LogTrick("plain", "ratio"),
+        update=CiviAdam(),
+    )
+    return Method(family, solver)

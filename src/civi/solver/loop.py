@@ -18,11 +18,12 @@ import numpy as np
 from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
 
 from civi.parallel.mesh import agreed, whole
-from civi.problem.autoencoder import Autoencoder
-from civi.problem.target import check_shape, check_values
-from civi.solver.base import Info, Model, Solver, split
+from civi.parts import split
+from civi.problem.target.base import check_values
+from civi.solver.base import Info, Solver
 
 CAPACITY = 500
+FIRST_DRAWS = 64
 PATIENCE = 50
 COLUMNS = (*Info._fields, "skipped")
 Rows = Float[Array, "*runs steps columns"]
@@ -34,19 +35,19 @@ class RunState(NamedTuple):
     key: PRNGKeyArray
     done: Int[Array, ""]
     solver: Any
-    output: Model
+    output: Any
     skipped: Int[Array, ""]
     skipped_in_a_row: Int[Array, ""]
 
 
 @dataclass(frozen=True)
 class Trained:
-    """A run: the fitted model, the state to go on from, the history by column, and what happened.
+    """A run: the fitted problem, the state to go on from, the history by column, and what happened.
 
     seconds are those of the steps, loop_seconds those from the first block to the last with what `watch` does.
     """
 
-    model: Model
+    problem: Any
     state: RunState
     history: dict[str, np.ndarray]
     steps: int
@@ -73,38 +74,42 @@ class Trained:
             return f"finished {done} steps{note}"
         return (
             f"stopped at step {done} of {self.steps}: {PATIENCE} steps in a row were not finite; the parameters of "
-            f"step {done - PATIENCE} are kept. Try a smaller learning rate, inner_mean=safe or update.clip=10"
+            f"step {done - PATIENCE} are kept. Try a smaller learning rate, objective.inner_mean=safe or update.clip=10"
         )
 
 
 Watcher = Callable[[RunState, dict[str, np.ndarray]], bool | None]
 
 
-def start(solver: Solver, model: Model, key: Key[Array, "*runs"]) -> RunState:
-    """The state before the first step; refuses a target that cannot be evaluated at the first draws.
+def start(solver: Solver, problem: Any, key: Key[Array, "*runs"]) -> RunState:
+    """The state before the first step; refuses a problem that cannot be evaluated at the first draws.
 
     With an array of keys and a family for each (leaves stacked), the states of as many independent runs.
     """
-    if not isinstance(model.target, Autoencoder):
-        check_shape(model.target)
-    params, fixed = split(model)
+    problem.check()
+    params, fixed = split(problem)
     program = _start if key.ndim == 0 else _starts
     state, first_draws, log_p = eqx.filter_jit(program)(solver, params, fixed, key)
-    check_values(first_draws.reshape(-1, model.target.dim), log_p.reshape(-1))
+    check_values(first_draws.reshape(-1, first_draws.shape[-1]), log_p.reshape(-1))
     return state
 
 
-def _start(solver: Solver, params: Model, fixed: Model, key: PRNGKeyArray) -> tuple[RunState, Array, Array]:
-    model = eqx.combine(params, fixed)
+def _start(solver: Solver, params: Any, fixed: Any, key: PRNGKeyArray) -> tuple[RunState, Array, Array]:
+    problem: Any = eqx.combine(params, fixed)
     init_key, check_key, run_key = jax.random.split(key, 3)
-    first_draws, log_p = model.first_look(check_key, 64)
-    state, zero = solver.init(model, init_key), jnp.asarray(0)
-    return whole((_strong(RunState(run_key, zero, state, state.params, zero, zero)), first_draws, log_p))
+    first_draws, log_p = problem.first_values(check_key, FIRST_DRAWS)
+    return whole((begin(solver, problem, init_key, run_key), first_draws, log_p))
 
 
-def _starts(solver: Solver, params: Model, fixed: Model, keys: Key[Array, " runs"]) -> tuple[RunState, Array, Array]:
+def _starts(solver: Solver, params: Any, fixed: Any, keys: Key[Array, " runs"]) -> tuple[RunState, Array, Array]:
     """The start of every run, one after another: random numbers under vmap take long to compile."""
     return jax.lax.map(lambda run: _start(solver, run[0], fixed, run[1]), (params, keys))
+
+
+def begin(solver: Solver, problem: Any, init_key: PRNGKeyArray, run_key: PRNGKeyArray) -> RunState:
+    """The state before the first step, without checks; step t draws from fold_in(run_key, t)."""
+    state, zero = solver.init(problem, init_key), jnp.asarray(0)
+    return _strong(RunState(run_key, zero, state, state.params, zero, zero))
 
 
 def _strong(state: RunState) -> RunState:
@@ -114,7 +119,7 @@ def _strong(state: RunState) -> RunState:
 
 def train(
     solver: Solver,
-    model: Model,
+    problem: Any,
     key: Key[Array, "*runs"],
     *,
     resume: tuple[RunState, dict[str, np.ndarray]] | None = None,
@@ -130,8 +135,8 @@ def train(
     `block` fixes the number of steps in a block; by default it is chosen to take about `block_seconds`.
     """
     begun = time.perf_counter()
-    state, history = resume if resume else (start(solver, model, key), empty_history())
-    fixed = split(model)[1]
+    state, history = resume if resume else (start(solver, problem, key), empty_history())
+    fixed = split(problem)[1]
     elapsed = float(history["seconds"][-1]) if len(history["seconds"]) else 0.0
     program = run_block if key.ndim == 0 else run_blocks
     compiled = cast(Any, eqx.filter_jit(program)).lower(solver, fixed, state, jnp.asarray(1)).compile()
@@ -157,7 +162,7 @@ def halted(state: RunState) -> np.ndarray:
     return np.asarray(state.skipped_in_a_row >= PATIENCE)
 
 
-def run_block(solver: Solver, fixed: Model, state: RunState, count: Int[Array, ""]) -> tuple[RunState, Rows]:
+def run_block(solver: Solver, fixed: Any, state: RunState, count: Int[Array, ""]) -> tuple[RunState, Rows]:
     """Up to `count` steps; ends early when PATIENCE steps in a row were not finite."""
     first = state.done
 
@@ -166,13 +171,13 @@ def run_block(solver: Solver, fixed: Model, state: RunState, count: Int[Array, "
 
     def body(carry: tuple[RunState, Array]) -> tuple[RunState, Array]:
         state, rows = carry
-        new, row = _guarded_step(solver, fixed, state)
+        new, row = guarded_step(solver, fixed, state)
         return new, jax.lax.dynamic_update_index_in_dim(rows, row, state.done - first, 0)
 
     return whole(jax.lax.while_loop(more, body, (state, jnp.zeros((CAPACITY, len(COLUMNS))))))
 
 
-def run_blocks(solver: Solver, fixed: Model, states: RunState, count: Int[Array, ""]) -> tuple[RunState, Rows]:
+def run_blocks(solver: Solver, fixed: Any, states: RunState, count: Int[Array, ""]) -> tuple[RunState, Rows]:
     """A block of every run, one after another inside one program.
 
     On a CPU this is faster than vmap, which turns the small products of a step into batched ones.
@@ -180,19 +185,32 @@ def run_blocks(solver: Solver, fixed: Model, states: RunState, count: Int[Array,
     return jax.lax.map(lambda state: run_block(solver, fixed, state, count), states)
 
 
-def _guarded_step(solver: Solver, fixed: Model, state: RunState) -> tuple[RunState, Array]:
+def run_scan(
+    solver: Solver, fixed: Any, state: RunState, measure: Callable[[Any], Any] | None = None
+) -> tuple[RunState, Rows, Any]:
+    """All steps as one scan that can be transformed, by vmap for example; `measure(params)` is kept for every step."""
+
+    def body(state: RunState, _: None) -> tuple[RunState, tuple[Array, Any]]:
+        new, row = guarded_step(solver, fixed, state)
+        return new, (row, measure(new.solver.params) if measure else None)
+
+    last, (rows, measured) = jax.lax.scan(body, state, None, length=solver.steps)
+    return last, rows, measured
+
+
+def guarded_step(solver: Solver, fixed: Any, state: RunState) -> tuple[RunState, Array]:
     """One step of the solver, undone where it is not finite."""
     t = state.done + 1
-    step_key, output_key = jax.random.split(jax.random.fold_in(state.key, t))
-    new, info = solver.step(fixed, state.solver, t, step_key)
+    key = jax.random.fold_in(state.key, t)
+    new, info = solver.step(fixed, state.solver, t, key)
     good = jnp.isfinite(_total((new.params, info))) & ~jnp.isnan(_total(new))
     kept = jax.tree.map(lambda a, b: _where(good, a, b), new, state.solver)
-    output = _output(solver, state.output, kept.params, t, output_key)
+    output = _output(solver, state.output, kept.params, t, jax.random.split(key)[1])
     in_a_row = jnp.where(good, 0, state.skipped_in_a_row + 1)
     return RunState(state.key, t, kept, output, state.skipped + ~good, in_a_row), jnp.stack([*info, ~good])
 
 
-def _output(solver: Solver, output: Model, params: Model, t: Array, key: PRNGKeyArray) -> Model:
+def _output(solver: Solver, output: Any, params: Any, t: Array, key: PRNGKeyArray) -> Any:
     """last: theta_t. average: mean of the second half of the iterates. uniform: one iterate, each equally likely."""
     if solver.output == "average":
         rate = 1 / jnp.maximum(t - solver.steps // 2, 1)

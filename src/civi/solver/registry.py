@@ -1,13 +1,11 @@
-"""Solvers by name: each a function from the task's family to settings, in a file of its own."""
+"""Solvers by name: each is a function of the family's architecture and a recipe's defaults, in its own file."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from civi.family import Architecture
-from civi.inference.nuts import nuts
 from civi.solver.asc_pg import asc_pg
-from civi.solver.base import Settings
+from civi.solver.base import Method
 from civi.solver.cadam import cadam
 from civi.solver.civi import civi
 from civi.solver.gaussian import fullrank, mfvb
@@ -16,7 +14,7 @@ from civi.solver.scgd import scgd
 from civi.solver.sivi import sivi
 from civi.solver.uivi import uivi
 
-SOLVERS: dict[str, Callable[[Architecture], Settings]] = {
+SOLVERS: dict[str, Callable[..., Method]] = {
     "civi": civi,
     "sivi": sivi,
     "uivi": uivi,
@@ -28,5 +26,4 @@ SOLVERS: dict[str, Callable[[Architecture], Settings]] = {
     "cadam": cadam,
     "mfvb": mfvb,
     "fullrank": fullrank,
-    "nuts": nuts,
 }

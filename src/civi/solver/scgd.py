@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from civi.family import Architecture
-from civi.solver.base import Settings
-from civi.solver.civi import Civi
+from civi.solver.base import DEFAULTS, Defaults, Method
+from civi.solver.engine import CompositionalSolver
+from civi.solver.objective import LogTrick
 from civi.tracker import Pool, Smoothed
 from civi.update import FirstOrder
 
 
-def scgd(family: Architecture) -> Settings:
+def scgd(family: Architecture, defaults: Defaults = DEFAULTS) -> Method:
     """SCGD: smoothing at theta_{t+1} with beta_t = t^-1/2, SGD with alpha_t ~ t^-3/4."""
-    update = FirstOrder("sgd", learning_rate=0.1, decay="power", power=3 / 4, clip=10.0)
-    pool = Pool(switch_every=5)
-    return Settings(
-        family, Civi(pool=pool, inner_mean="plain", tracker=Smoothed(1.0, 1 / 2), weigh="ratio", update=update)
+    solver = CompositionalSolver(
+        samples=defaults.samples,
+        pool=Pool(switch_every=5),
+        tracker=Smoothed(1.0, 1 / 2),
+        objective=LogTrick("plain", "ratio"),
+        update=FirstOrder("sgd", learning_rate=0.1, decay="power", power=3 / 4, clip=10.0),
     )
+    return Method(family, solver)

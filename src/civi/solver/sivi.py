@@ -7,12 +7,13 @@ to one Gaussian, from which the later stages do not recover.
 from __future__ import annotations
 
 from civi.family import Architecture
-from civi.solver.base import Settings
-from civi.solver.civi import Civi
+from civi.solver.base import DEFAULTS, Defaults, Method
+from civi.solver.engine import CompositionalSolver
 from civi.tracker import NoTracker
 from civi.update import Samples
 
 
-def sivi(family: Architecture) -> Settings:
+def sivi(family: Architecture, defaults: Defaults = DEFAULTS) -> Method:
     """SIVI: own-term bound, no tracking, K2 = 25, 50, 100 in three stages, Adam."""
-    return Settings(family, Civi(samples=Samples(stages=(25, 50, 100)), inner_mean="safe", tracker=NoTracker()))
+    samples = Samples(stages=(25, 50, 100))
+    return Method(family, CompositionalSolver(samples=samples, tracker=NoTracker(), update=defaults.update))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -12,18 +12,19 @@ import optax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from civi.errors import require
-from civi.estimate import LogRatios, log_ratios, mix_own
+from civi.estimate import log_ratios, mix_own
 from civi.estimate.reverse import entropy_score, reverse_conditional
-from civi.family import Architecture, Outer, SemiImplicit
-from civi.problem.target import PairedTarget, Target, log_prob_each
-from civi.solver.base import OUTPUTS, Info, Model, Settings, groups, split
+from civi.family import Architecture
+from civi.parts import groups, split
+from civi.problem.semi_implicit import SemiImplicitProblem, solver_key
+from civi.solver.base import DEFAULTS, OUTPUTS, Defaults, Info, Method
 from civi.update import UPDATES, FirstOrder, Samples, Update
 
 
 class UiviState(NamedTuple):
     """What the next step needs."""
 
-    params: Model
+    params: Any
     optimiser: optax.OptState
     log_step_size: Float[Array, ""]
 
@@ -53,17 +54,20 @@ class Uivi:
         require(0 < self.acceptance < 1, f"acceptance must be in (0, 1), not {self.acceptance}")
         require(self.output in OUTPUTS, f"output must be one of {', '.join(OUTPUTS)}, not '{self.output}'")
 
-    def init(self, model: Model, key: PRNGKeyArray) -> UiviState:
+    def init(self, problem: SemiImplicitProblem, key: PRNGKeyArray) -> UiviState:
         """theta_1, and a first step size for noise of unit scale."""
-        params = split(model)[0]
+        params = split(problem)[0]
         return UiviState(params, self._optimiser(params).init(params), jnp.log(0.1))
 
-    def step(self, fixed: Model, state: UiviState, t: Int[Array, ""], key: PRNGKeyArray) -> tuple[UiviState, Info]:
+    def step(
+        self, fixed: SemiImplicitProblem, state: UiviState, t: Int[Array, ""], key: PRNGKeyArray
+    ) -> tuple[UiviState, Info]:
         """One iteration: outer samples, reverse draws, gradient, update."""
-        outer_key, chain_key, inner_key, data_key = jax.random.split(key, 4)
-        family, target = eqx.combine(state.params, fixed).on_batch(data_key, self.samples.batch)
+        outer_key, chain_key, inner_key, data_key = jax.random.split(solver_key(key), 4)
+        family, log_prob_each = eqx.combine(state.params, fixed).on_batch(data_key)
         outer = family.draw_outer(outer_key, self.samples.outer)
-        ratios = self._look(family, target, outer, inner_key)
+        inner_eps = family.noise.sample(inner_key, self.samples.inner)
+        ratios = log_ratios(family, log_prob_each, outer, inner_eps, jnp.asarray(self.samples.inner))
         draws = reverse_conditional(
             family,
             ratios.z_J,
@@ -76,10 +80,10 @@ class Uivi:
         )
         score_J = entropy_score(family, ratios.z_J, draws.eps_MJ)
 
-        def objective(params: Model) -> Array:
-            family, target = eqx.combine(params, fixed).on_batch(data_key, self.samples.batch)
+        def objective(params: Any) -> Array:
+            family, log_prob_each = eqx.combine(params, fixed).on_batch(data_key)
             z_J, _ = family.push(outer)
-            return ((score_J * z_J).sum(1) - log_prob_each(target, z_J)).mean()
+            return ((score_J * z_J).sum(1) - log_prob_each(z_J)).mean()
 
         gradient = jax.grad(objective)(state.params)
         change, optimiser = self._optimiser(state.params).update(gradient, state.optimiser, state.params)
@@ -90,14 +94,10 @@ class Uivi:
         info = Info(log_g_J.mean(), one, none, optax.tree.norm(gradient), draws.acceptance)
         return UiviState(optax.apply_updates(state.params, change), optimiser, log_step_size), info
 
-    def _look(self, family: SemiImplicit, target: Target | PairedTarget, outer: Outer, key: PRNGKeyArray) -> LogRatios:
-        inner_eps = family.noise.sample(key, self.samples.inner)
-        return log_ratios(family, target, outer, inner_eps, jnp.asarray(self.samples.inner))
-
-    def _optimiser(self, params: Model) -> optax.GradientTransformation:
+    def _optimiser(self, params: Any) -> optax.GradientTransformation:
         return self.update.transformation(groups(params), self.steps)
 
 
-def uivi(family: Architecture) -> Settings:
+def uivi(family: Architecture, defaults: Defaults = DEFAULTS) -> Method:
     """UIVI: unbiased entropy gradient by HMC on q(eps | z), 5 burn-in and 5 kept draws, Adam."""
-    return Settings(family, Uivi())
+    return Method(family, Uivi(samples=defaults.samples, update=defaults.update))

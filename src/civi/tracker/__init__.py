@@ -1,11 +1,11 @@
 """Trackers of the inner mean, all behind `Tracker`, and the pool of outer samples they track on."""
 
 from civi.tracker.bank import Bank
-from civi.tracker.base import Auxiliary, Start, Tracked, Tracker
+from civi.tracker.base import Auxiliary, Tracked, Tracker
 from civi.tracker.none import NoTracker
 from civi.tracker.pool import Pool, PoolState
 from civi.tracker.ring import Ring
-from civi.tracker.smoothing import Extrapolated, Smoothed
+from civi.tracker.smoothing import Extrapolated, Smoothed, Smoothing
 
 TRACKERS: dict[str, type] = {
     "none": NoTracker,
@@ -25,7 +25,7 @@ __all__ = [
     "PoolState",
     "Ring",
     "Smoothed",
-    "Start",
+    "Smoothing",
     "Tracked",
     "Tracker",
 ]

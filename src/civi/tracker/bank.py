@@ -9,7 +9,7 @@ are differentiated, so a step costs one network pass and some more pairs, which 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -17,9 +17,8 @@ from jaxtyping import Array, Float, Int
 
 from civi.errors import require
 from civi.estimate import LogRatios, log_sum_past
-from civi.family import SemiImplicit
 from civi.parallel.mesh import spread
-from civi.tracker.base import Auxiliary, Start, Tracked
+from civi.tracker.base import Auxiliary, Tracked
 
 
 class BankState(NamedTuple):
@@ -39,26 +38,25 @@ class Bank:
     def __post_init__(self) -> None:
         require(self.steps >= 1, f"tracker.steps must be at least 1, not {self.steps}")
 
-    def init(self, start: Start) -> BankState:
-        *lead, _, outputs = start.ratios_J.mixed_K.shape
-        empty = jnp.zeros((self.steps, *lead, start.inner, outputs), start.ratios_J.mixed_K.dtype)
+    def init(self, look: Any, inner: int) -> BankState:
+        require(isinstance(look, LogRatios), "tracker=bank keeps mixing outputs: this problem has none")
+        *lead, _, outputs = look.mixed_K.shape
+        empty = jnp.zeros((self.steps, *lead, inner, outputs), look.mixed_K.dtype)
         return BankState(empty, jnp.zeros(self.steps, int), jnp.asarray(0))
 
-    def observe(
-        self, state: BankState, family: SemiImplicit, ratios: LogRatios, index_S: Int[Array, " S"]
-    ) -> tuple[Tracked, BankState]:
+    def observe(self, state: BankState, look: LogRatios, index_S: Int[Array, " S"]) -> tuple[Tracked, BankState]:
         *lead, inner, outputs = state.mixed_BK.shape[1:]
         whole = not lead or len(index_S) % lead[0] == 0
         require(whole, "tracker=bank keeps outputs for every datum of a batch and cannot be sketched: use tracker=ring")
         past_BK = jnp.moveaxis(state.mixed_BK, 0, -3).reshape(*lead, -1, outputs)
         past_BK = past_BK if lead else spread(past_BK, "inner")
         counted = (jnp.arange(inner) < state.kept_B[:, None]).reshape(-1)
-        past_S = log_sum_past(family, past_BK, counted, ratios) - ratios.log_p_J
-        now_S = ratios.fresh_J + jnp.log(ratios.kept)
-        effective = jnp.asarray(ratios.kept + state.kept_B.sum(), float)
+        past_S = log_sum_past(past_BK, counted, look) - look.log_p_J
+        now_S = look.fresh_J + jnp.log(look.kept)
+        effective = jnp.asarray(look.kept + state.kept_B.sum(), float)
         pushed = BankState(
-            jax.lax.dynamic_update_index_in_dim(state.mixed_BK, ratios.mixed_K, state.slot, 0),
-            jax.lax.dynamic_update_index_in_dim(state.kept_B, ratios.kept, state.slot, 0),
+            jax.lax.dynamic_update_index_in_dim(state.mixed_BK, look.mixed_K, state.slot, 0),
+            jax.lax.dynamic_update_index_in_dim(state.kept_B, look.kept, state.slot, 0),
             (state.slot + 1) % self.steps,
         )
         return Tracked(jnp.logaddexp(now_S, past_S) - jnp.log(effective), effective), pushed

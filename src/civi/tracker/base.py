@@ -3,7 +3,8 @@
     observe   before the gradient: the denominator log y for this step's outer samples, given this step's log ratios
     refresh   after the primary update: the auxiliary update, which may call the oracle again (K3 fresh inner samples)
 
-A tracker keeps the plain inner mean. The own term of the safe bound is mixed in where y is used.
+A tracker keeps the plain inner mean in the scale of the look, which is log space unless the problem says otherwise. The
+own term of the safe bound is mixed in where y is used.
 """
 
 from __future__ import annotations
@@ -13,8 +14,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from jaxtyping import Array, Bool, Float, Int
 
-from civi.estimate import LogRatios
-from civi.family import SemiImplicit
+from civi.estimate import Look
 
 Params = Any
 
@@ -22,38 +22,29 @@ Params = Any
 class Tracked(NamedTuple):
     """The denominators of one step, and how many inner samples each effectively averages (K_eff)."""
 
-    log_y_S: Float[Array, " S"]
+    y_S: Float[Array, " S"]
     effective_S: Float[Array, "*S"]
 
 
-class Start(NamedTuple):
-    """What a tracker may start from: the first chunk's log ratios at theta_1 and the shapes of a step."""
-
-    ratios_J: LogRatios
-    inner: int
-
-
 class Auxiliary(NamedTuple):
-    """What a tracker may use after the primary update: both iterates, the next chunk and the oracle on it."""
+    """What a tracker may use after the primary update: both iterates, which samples are new, and another look."""
 
     before: Params
     after: Params
     new_J: Bool[Array, " J"]
-    oracle: Callable[[Params], LogRatios]
+    look: Callable[[Params], Look]
 
 
 @runtime_checkable
 class Tracker(Protocol):
     """One of none, smoothed, extrapolated, ring, bank."""
 
-    def init(self, start: Start) -> Any:
-        """The state before the first step."""
+    def init(self, look: Any, inner: int) -> Any:
+        """The state before the first step, from the first chunk's look at theta_1 and the largest K2 of the run."""
         ...
 
-    def observe(
-        self, state: Any, family: SemiImplicit, ratios: LogRatios, index_S: Int[Array, " S"]
-    ) -> tuple[Tracked, Any]:
-        """Denominators for the outer samples `index_S` of the chunk."""
+    def observe(self, state: Any, look: Any, index_S: Int[Array, " S"]) -> tuple[Tracked, Any]:
+        """Denominators for the outer samples `index_S` of the chunk, from a look at them."""
         ...
 
     def refresh(self, state: Any, auxiliary: Auxiliary) -> Any:

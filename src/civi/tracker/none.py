@@ -7,22 +7,19 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
-from civi.estimate import LogRatios
-from civi.family import SemiImplicit
-from civi.tracker.base import Auxiliary, Start, Tracked
+from civi.estimate import Look
+from civi.tracker.base import Auxiliary, Tracked
 
 
 @dataclass(frozen=True)
 class NoTracker:
-    """y_t = g(theta_t), estimated afresh."""
+    """y_t = g(theta_t), estimated afresh in every step."""
 
-    def init(self, start: Start) -> tuple[()]:
+    def init(self, look: Look, inner: int) -> tuple[()]:
         return ()
 
-    def observe(
-        self, state: tuple[()], family: SemiImplicit, ratios: LogRatios, index_S: Int[Array, " S"]
-    ) -> tuple[Tracked, tuple[()]]:
-        return Tracked(ratios.fresh_J, jnp.asarray(ratios.kept, float)), ()
+    def observe(self, state: tuple[()], look: Look, index_S: Int[Array, " S"]) -> tuple[Tracked, tuple[()]]:
+        return Tracked(look.fresh_J, jnp.asarray(look.kept, float)), ()
 
     def refresh(self, state: tuple[()], auxiliary: Auxiliary) -> tuple[()]:
         return ()

@@ -6,88 +6,110 @@ The pool is virtual: its i-th block of noise is a function of the key and of i, 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from civi.errors import require
-from civi.family import Outer
+from civi.update import Samples
 
 DRAWS = ("each", "uniform")
+DrawOuter = Callable[[PRNGKeyArray, int], Any]
 
 
 class PoolState(NamedTuple):
     """The chunk in use and where it stands in the pool."""
 
-    outer: Outer
+    outer: Any
     next_block: Int[Array, ""]
     steps_kept: Int[Array, ""]
 
 
 @dataclass(frozen=True)
 class Pool:
-    """A pool of `size` samples (n of the paper; 0: endless), in chunks of `chunk` (0: as many as samples.outer).
+    """A pool of `size` samples (n of the paper; None: endless), in chunks of `chunk` (None: as many as samples.outer).
 
-    Every `switch_every` steps the fraction `renew` of the chunk is replaced by the pool's next samples.
+    Every `switch_every` steps (None: never) the fraction `renew` of the chunk is replaced by the pool's next samples.
     draw = each: every sample of the chunk once. draw = uniform: nu_1 .. nu_K1 uniform over the chunk, with counts
     (Eq. Logscale).
     """
 
-    size: int = 0
-    chunk: int = 0
-    switch_every: int = 1
+    size: int | None = None
+    chunk: int | None = None
+    switch_every: int | None = 1
     renew: float = 1.0
     draw: str = "each"
 
     def __post_init__(self) -> None:
-        require(self.size >= 0, f"pool.size must be at least 0 (0: endless), not {self.size}")
-        require(self.chunk >= 0, f"pool.chunk must be at least 0 (0: as samples.outer), not {self.chunk}")
-        require(self.switch_every >= 1, f"pool.switch_every must be at least 1, not {self.switch_every}")
+        for name in ("size", "chunk", "switch_every"):
+            value = getattr(self, name)
+            require(value is None or value >= 1, f"pool.{name} must be at least 1, or none, not {value}")
         require(0 < self.renew <= 1, f"pool.renew must be in (0, 1], not {self.renew}")
         require(self.draw in DRAWS, f"pool.draw must be one of {', '.join(DRAWS)}, not '{self.draw}'")
-        fits = not self.size or self.chunk <= self.size
+        if self.size is None or self.chunk is None:
+            return
+        fits = self.chunk <= self.size
         require(fits, f"pool.chunk ({self.chunk}) is larger than the pool ({self.size}): make the chunk smaller")
-        whole = not self.size or not self.chunk or (self.size % self.block == 0 and self.chunk % self.block == 0)
+        whole = self.size % self.block == 0 and self.chunk % self.block == 0
         message = f"with a finite pool, pool.size ({self.size}) and pool.chunk must be multiples of the {self.block}"
         require(whole, f"{message} samples that are replaced at a time (pool.renew of the chunk)")
+
+    def filled(self, outer: int) -> Pool:
+        """The pool with a chunk of `outer` samples, unless it has its own size."""
+        return self if self.chunk else replace(self, chunk=outer)
+
+    def check_samples(self, samples: Samples) -> None:
+        """Refuse sample sizes that this pool cannot serve."""
+        if self.draw == "each":
+            same = self.chunk in (None, samples.outer)
+            require(same, f"pool.draw = each uses the whole chunk: set samples.outer to pool.chunk ({self.chunk})")
+            require(not samples.growth, "samples.growth needs pool.draw = uniform, so that K1 can grow")
+        self.filled(samples.outer)
+
+    @property
+    def chunk_size(self) -> int:
+        """Samples in a chunk, once it is filled in."""
+        if self.chunk is None:
+            raise ValueError("the pool has no chunk size yet: call filled(outer) first")
+        return self.chunk
 
     @property
     def block(self) -> int:
         """How many samples are replaced at a time."""
-        return max(1, round(self.chunk * self.renew))
+        return max(1, round(self.chunk_size * self.renew))
 
-    def init(self, draw_outer: Callable[[PRNGKeyArray, int], Outer], key: PRNGKeyArray) -> PoolState:
+    def init(self, draw_outer: DrawOuter, key: PRNGKeyArray) -> PoolState:
         """The pool's first chunk."""
-        blocks = -(-self.chunk // self.block)
+        blocks = -(-self.chunk_size // self.block)
         drawn = [self._draw_block(draw_outer, key, jnp.asarray(i)) for i in range(blocks)]
-        outer = jax.tree.map(lambda *parts: jnp.concatenate(parts)[: self.chunk], *drawn)
+        outer = jax.tree.map(lambda *parts: jnp.concatenate(parts)[: self.chunk_size], *drawn)
         return PoolState(outer, jnp.asarray(blocks), jnp.asarray(0))
 
     def shares(self, count: Int[Array, ""], most: int, key: PRNGKeyArray) -> Float[Array, " J"]:
         """count_j / K1: how often nu draws each sample of the chunk, of `count` (at most `most`) draws."""
         if self.draw == "each":
-            return jnp.full(self.chunk, 1.0 / self.chunk)
-        nu = jax.random.randint(key, (most,), 0, self.chunk)
+            return jnp.full(self.chunk_size, 1.0 / self.chunk_size)
+        nu = jax.random.randint(key, (most,), 0, self.chunk_size)
         drawn = (jnp.arange(most) < count).astype(float)
-        return jnp.zeros(self.chunk).at[nu].add(drawn) / count
+        return jnp.zeros(self.chunk_size).at[nu].add(drawn) / count
 
     def advance(
-        self, state: PoolState, draw_outer: Callable[[PRNGKeyArray, int], Outer], key: PRNGKeyArray
+        self, state: PoolState, draw_outer: DrawOuter, key: PRNGKeyArray
     ) -> tuple[PoolState, Bool[Array, " J"]]:
         """The chunk for the next step, and which of its samples are new."""
         steps_kept = state.steps_kept + 1
-        switch = steps_kept >= self.switch_every
+        switch = jnp.asarray(False) if self.switch_every is None else steps_kept >= self.switch_every
         fresh = self._draw_block(draw_outer, key, state.next_block)
         place = PoolState(state.outer, state.next_block + switch, jnp.where(switch, 0, steps_kept))
-        if self.block == self.chunk:
+        if self.block == self.chunk_size:
             outer = jax.tree.map(lambda old, new: jnp.where(switch, new, old), state.outer, fresh)
-            return place._replace(outer=outer), jnp.full(self.chunk, switch)
-        first = (state.next_block * self.block) % self.chunk
-        position_B = (first + jnp.arange(self.block)) % self.chunk
-        new_J = jnp.zeros(self.chunk, bool).at[position_B].set(switch)
+            return place._replace(outer=outer), jnp.full(self.chunk_size, switch)
+        first = (state.next_block * self.block) % self.chunk_size
+        position_B = (first + jnp.arange(self.block)) % self.chunk_size
+        new_J = jnp.zeros(self.chunk_size, bool).at[position_B].set(switch)
 
         def replaced(old: Array, new: Array) -> Array:
             return old.at[position_B].set(jnp.where(switch, new, old[position_B]))
@@ -95,9 +117,7 @@ class Pool:
         outer = jax.tree.map(replaced, state.outer, fresh)
         return place._replace(outer=outer), new_J
 
-    def _draw_block(
-        self, draw_outer: Callable[[PRNGKeyArray, int], Outer], key: PRNGKeyArray, index: Int[Array, ""]
-    ) -> Outer:
+    def _draw_block(self, draw_outer: DrawOuter, key: PRNGKeyArray, index: Int[Array, ""]) -> Any:
         if self.size:
             index = index % max(1, self.size // self.block)
         return draw_outer(jax.random.fold_in(key, index), self.block)

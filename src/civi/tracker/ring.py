@@ -10,9 +10,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int
 
 from civi.errors import require
-from civi.estimate import LogRatios
-from civi.family import SemiImplicit
-from civi.tracker.base import Auxiliary, Start, Tracked
+from civi.estimate import Look
+from civi.tracker.base import Auxiliary, Tracked
 from civi.tracker.smoothing import Average, begin, smooth
 
 
@@ -32,16 +31,14 @@ class Ring:
     def __post_init__(self) -> None:
         require(0 < self.beta <= 1, f"tracker.beta must be in (0, 1], not {self.beta}")
 
-    def init(self, start: Start) -> RingState:
-        return RingState(begin(start.ratios_J), jnp.ones(len(start.ratios_J.fresh_J), bool))
+    def init(self, look: Look, inner: int) -> RingState:
+        return RingState(begin(look), jnp.ones(len(look.fresh_J), bool))
 
-    def observe(
-        self, state: RingState, family: SemiImplicit, ratios: LogRatios, index_S: Int[Array, " S"]
-    ) -> tuple[Tracked, RingState]:
+    def observe(self, state: RingState, look: Look, index_S: Int[Array, " S"]) -> tuple[Tracked, RingState]:
         of_S = jax.tree.map(lambda values_J: values_J[index_S], state.average)
-        now_S = smooth(of_S, ratios, jnp.asarray(self.beta), state.unseen_J[index_S])
+        now_S = smooth(of_S, look, jnp.asarray(self.beta), state.unseen_J[index_S])
         average = jax.tree.map(lambda values_J, new_S: values_J.at[index_S].set(new_S), state.average, now_S)
-        tracked = Tracked(now_S.log_y_J, 1 / now_S.inverse_size_J)
+        tracked = Tracked(now_S.y_J, 1 / now_S.inverse_size_J)
         return tracked, RingState(average, state.unseen_J.at[index_S].set(False))
 
     def refresh(self, state: RingState, auxiliary: Auxiliary) -> RingState:

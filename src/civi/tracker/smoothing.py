@@ -1,4 +1,4 @@
-"""Smoothing per outer sample: log y_j as a moving average in log space, at theta_{t+1} or extrapolated beyond it."""
+"""Smoothing per outer sample: y_j as a moving average, at theta_{t+1} or at a point extrapolated beyond it."""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from civi.errors import require
-from civi.estimate import LogRatios
-from civi.family import SemiImplicit
-from civi.tracker.base import Auxiliary, Params, Start, Tracked
+from civi.estimate import Look
+from civi.tracker.base import Auxiliary, Params, Tracked
 
 
 class Average(NamedTuple):
-    """log y_j, and the sum of squared weights of all inner samples in it, which is 1 / K_eff."""
+    """y_j (or log y_j), and the sum of squared weights of all inner samples in it, which is 1 / K_eff."""
 
-    log_y_J: Float[Array, " J"]
+    y_J: Float[Array, " J"]
     inverse_size_J: Float[Array, " J"]
 
 
@@ -30,16 +29,19 @@ class SmoothingState(NamedTuple):
     step: Int[Array, ""]
 
 
-def begin(ratios: LogRatios) -> Average:
-    """log y = log g: the paper's y_1 = 0 has no logarithm, so a chunk starts from its first estimate (appendix A)."""
-    return Average(ratios.fresh_J, jnp.full_like(ratios.fresh_J, 1.0 / ratios.kept))
+def begin(look: Look) -> Average:
+    """y = g: the paper's y_1 = 0 has no logarithm, so a chunk starts from its first estimate (appendix A)."""
+    return Average(look.fresh_J, jnp.full_like(look.fresh_J, 1.0 / look.kept))
 
 
-def smooth(average: Average, ratios: LogRatios, beta: Float[Array, ""], new_J: Bool[Array, " J"]) -> Average:
-    """log y <- logaddexp(log(1 - beta) + log y, log beta + log g); samples that are new begin afresh."""
-    log_y_J = jnp.logaddexp(jnp.log1p(-beta) + average.log_y_J, jnp.log(beta) + ratios.fresh_J)
-    smoothed = Average(log_y_J, (1 - beta) ** 2 * average.inverse_size_J + beta**2 / ratios.kept)
-    return jax.tree.map(lambda new, old: jnp.where(new_J, new, old), begin(ratios), smoothed)
+def smooth(average: Average, look: Look, beta: Float[Array, ""], new_J: Bool[Array, " J"]) -> Average:
+    """y <- (1 - beta) y + beta g, in log space where the look is; samples that are new begin afresh."""
+    if look.log_scale:
+        y_J = jnp.logaddexp(jnp.log1p(-beta) + average.y_J, jnp.log(beta) + look.fresh_J)
+    else:
+        y_J = (1 - beta) * average.y_J + beta * look.fresh_J
+    smoothed = Average(y_J, (1 - beta) ** 2 * average.inverse_size_J + beta**2 / look.kept)
+    return jax.tree.map(lambda new, old: jnp.where(new_J, new, old), begin(look), smoothed)
 
 
 def extrapolate(before: Params, after: Params, beta: Float[Array, ""]) -> Params:
@@ -58,18 +60,21 @@ class Smoothing(ABC):
         require(0 < self.beta <= 1, f"tracker.beta must be in (0, 1], not {self.beta}")
         require(self.decay >= 0, f"tracker.decay must not be negative, not {self.decay}")
 
-    def init(self, start: Start) -> SmoothingState:
-        return SmoothingState(begin(start.ratios_J), jnp.asarray(1))
+    def init(self, look: Look, inner: int) -> SmoothingState:
+        return SmoothingState(begin(look), jnp.asarray(1))
 
-    def observe(
-        self, state: SmoothingState, family: SemiImplicit, ratios: LogRatios, index_S: Int[Array, " S"]
-    ) -> tuple[Tracked, SmoothingState]:
-        return Tracked(state.average.log_y_J[index_S], 1 / state.average.inverse_size_J[index_S]), state
+    def observe(self, state: SmoothingState, look: Look, index_S: Int[Array, " S"]) -> tuple[Tracked, SmoothingState]:
+        """y as it is; an entry that is not finite starts again from this look."""
+        of_S = jax.tree.map(lambda values_J: values_J[index_S], state.average)
+        lost_S = ~jnp.isfinite(of_S.y_J)
+        of_S = jax.tree.map(lambda new, old: jnp.where(lost_S, new, old), begin(look), of_S)
+        average = jax.tree.map(lambda values_J, new_S: values_J.at[index_S].set(new_S), state.average, of_S)
+        return Tracked(of_S.y_J, 1 / of_S.inverse_size_J), state._replace(average=average)
 
     def refresh(self, state: SmoothingState, auxiliary: Auxiliary) -> SmoothingState:
         beta = self.beta * jnp.asarray(state.step, float) ** (-self.decay)
-        ratios = auxiliary.oracle(self.query(auxiliary.before, auxiliary.after, beta))
-        return SmoothingState(smooth(state.average, ratios, beta, auxiliary.new_J), state.step + 1)
+        look = auxiliary.look(self.query(auxiliary.before, auxiliary.after, beta))
+        return SmoothingState(smooth(state.average, look, beta, auxiliary.new_J), state.step + 1)
 
     @abstractmethod
     def query(self, before: Params, after: Params, beta: Float[Array, ""]) -> Params:

@@ -1,7 +1,8 @@
 """Primary updates (Optax transformations) and the paper's schedules."""
 
 from civi.update.civi_adam import civi_adam
+from civi.update.groups import ByGroup, PerGroup
 from civi.update.rules import UPDATES, CiviAdam, FirstOrder, Update
-from civi.update.schedule import Samples
+from civi.update.schedule import Samples, SampleSizes
 
-__all__ = ["UPDATES", "CiviAdam", "FirstOrder", "Samples", "Update", "civi_adam"]
+__all__ = ["UPDATES", "ByGroup", "CiviAdam", "FirstOrder", "PerGroup", "SampleSizes", "Samples", "Update", "civi_adam"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array
@@ -34,39 +35,48 @@ def one_minus_gamma2(c_alpha: float, c_gamma: float, mu: float) -> Schedule:
 
 @dataclass(frozen=True)
 class Samples:
-    """K1 = outer, K2 = inner and K3 = auxiliary samples of a step (auxiliary = 0: as many as inner).
+    """K1 = outer, K2 = inner and K3 = auxiliary samples per step (auxiliary = None: as many as inner).
 
-    growth = 0.8 makes them the theorem's C t^(4/5). stages = 1,50,100 gives K2 these values in equal parts of the run
-    (SIVI). Arrays have the largest size of the run and the rest is masked. batch = rows of data a step sees (0: all).
+    growth = 0.8 makes them the theorem's C t^(4/5). stages = (1, 50, 100) gives K2 these values in equal parts of the
+    run (SIVI). Arrays have the largest size of the run and the rest is masked.
     """
 
     outer: int = 128
     inner: int = 100
-    auxiliary: int = 0
+    auxiliary: int | None = None
     growth: float = 0.0
-    stages: tuple[int, ...] = ()
-    batch: int = 0
+    stages: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
         require(self.outer >= 1, f"samples.outer (K1) must be at least 1, not {self.outer}")
         require(self.inner >= 1, f"samples.inner (K2) must be at least 1, not {self.inner}")
-        require(self.auxiliary >= 0, f"samples.auxiliary (K3) must be at least 0 (0: as K2), not {self.auxiliary}")
+        few = self.auxiliary is not None and self.auxiliary < 1
+        require(not few, f"samples.auxiliary (K3) must be at least 1, or none (as K2), not {self.auxiliary}")
         require(0 <= self.growth <= 1, f"samples.growth must be in [0, 1], not {self.growth}")
-        require(self.batch >= 0, f"samples.batch must be at least 0 (0: all rows), not {self.batch}")
-        require(all(k >= 1 for k in self.stages), f"samples.stages must be at least 1 each, not {self.stages}")
+        stages = self.stages or ()
+        require(all(k >= 1 for k in stages), f"samples.stages must be at least 1 each, not {self.stages}")
 
-    def at(self, kind: str, t: Array, steps: int) -> Array:
-        """K_t for kind = outer, inner or auxiliary, at step t of a run of `steps` steps."""
-        if kind == "inner" and self.stages:
-            return jnp.asarray(self.stages)[jnp.asarray((t - 1) * len(self.stages) / steps, int)]
-        grown = jnp.ceil(self._constant(kind) * t**self.growth).astype(int)
-        return jnp.minimum(grown, self.most(kind, steps))
-
-    def most(self, kind: str, steps: int) -> int:
-        """The largest K_t of a run."""
-        if kind == "inner" and self.stages:
-            return max(self.stages)
-        return math.ceil(self._constant(kind) * steps**self.growth)
-
-    def _constant(self, kind: str) -> int:
+    def constant(self, kind: str) -> int:
+        """C of K_t = C t^growth, for kind = outer, inner or auxiliary."""
         return self.auxiliary or self.inner if kind == "auxiliary" else getattr(self, kind)
+
+
+class SampleSizes(NamedTuple):
+    """The sample sizes K_t of a run of `steps` steps; kind is outer (K1), inner (K2) or auxiliary (K3)."""
+
+    samples: Samples
+    steps: int
+
+    def at(self, kind: str, t: Array) -> Array:
+        """K_t at step t."""
+        stages = self.samples.stages
+        if kind == "inner" and stages:
+            return jnp.asarray(stages)[jnp.asarray((t - 1) * len(stages) / self.steps, int)]
+        grown = jnp.ceil(self.samples.constant(kind) * t**self.samples.growth).astype(int)
+        return jnp.minimum(grown, self.most(kind))
+
+    def most(self, kind: str) -> int:
+        """The largest K_t of the run."""
+        if kind == "inner" and self.samples.stages:
+            return max(self.samples.stages)
+        return math.ceil(self.samples.constant(kind) * self.steps**self.samples.growth)

@@ -8,8 +8,8 @@ import pytest
 from rich.console import Console
 
 from civi.errors import OutputError
-from civi.experiment.report import files
-from civi.experiment.report.progress import flat, measures, result_table
+from civi import files
+from civi.progress import flat, measures, result_table
 
 METRICS = {
     "task": "banana",

@@ -1,4 +1,4 @@
-"""Recipes: run settings as named functions. They import civi; only the command line imports them."""
+"""Recipes: the settings of a solver on a task, by name."""
 
 from __future__ import annotations
 
@@ -6,19 +6,24 @@ from collections.abc import Callable
 
 from civi.errors import unknown
 from civi.experiment.recipes.default import default
+from civi.experiment.recipes.fit import fit
 from civi.experiment.recipes.paper import paper
-from civi.solver import SOLVERS, Settings
+from civi.inference.nuts import Nuts
+from civi.inference.settings import Settings
+from civi.solver import SOLVERS
 
-RECIPES: dict[str, Callable[[str, str], Settings]] = {"default": default, "paper": paper}
+NUTS = "nuts"
+METHODS = (*SOLVERS, NUTS)
+RECIPES: dict[str, Callable[[str, str], Settings | Nuts]] = {"default": default, "paper": paper, "fit": fit}
 
 
-def settings_for(task: str, solver: str, recipe: str) -> Settings:
+def settings_for(task: str, solver: str, recipe: str) -> Settings | Nuts:
     """The recipe's settings for a solver on a task, or an error that says why there are none."""
-    if solver not in SOLVERS:
-        raise unknown("solver", solver, SOLVERS)
+    if solver not in METHODS:
+        raise unknown("solver", solver, METHODS)
     if recipe not in RECIPES:
         raise unknown("recipe", recipe, RECIPES)
     return RECIPES[recipe](task, solver)
 
 
-__all__ = ["RECIPES", "settings_for"]
+__all__ = ["METHODS", "NUTS", "RECIPES", "settings_for"]

@@ -10,10 +10,11 @@ from dataclasses import replace
 
 from civi.errors import SettingError
 from civi.family import Architecture
-from civi.problem.architecture import ImageArchitecture, TextArchitecture
-from civi.solver import Civi, Settings
+from civi.inference.settings import Settings
+from civi.problem import ImageArchitecture, ProblemSettings, TextArchitecture
+from civi.solver import CompositionalSolver, LogTrick
 from civi.tracker import Extrapolated, Pool
-from civi.update import CiviAdam, Samples
+from civi.update import CiviAdam, PerGroup, Samples
 
 TOYS = Architecture(
     hidden=(50, 50), activation="relu", noise_dim=3, noise_scale=1.0, conditional="diagonal", scale=1.0, spread=1.0
@@ -29,10 +30,15 @@ def paper(task: str, solver: str) -> Settings:
     return TABLE[task]
 
 
+def _solver(steps: int, samples: Samples, pool: Pool, beta: float, update: CiviAdam) -> CompositionalSolver:
+    return CompositionalSolver(
+        steps, samples, pool, tracker=Extrapolated(beta), objective=LogTrick("plain", "ratio"), update=update
+    )
+
+
 def _literal(architecture: Architecture, steps: int, samples: Samples, beta: float, update: CiviAdam) -> Settings:
     pool = Pool(size=100 * samples.outer, switch_every=5, draw="uniform")
-    solver = Civi(steps, samples, pool, "plain", Extrapolated(beta), weigh="ratio", update=update)
-    return Settings(architecture, solver)
+    return Settings(architecture, _solver(steps, samples, pool, beta, update))
 
 
 def _regression(noise_dim: int) -> Architecture:
@@ -41,32 +47,36 @@ def _regression(noise_dim: int) -> Architecture:
 
 def _autoencoder(family: Architecture, steps: int, samples: Samples, beta: float, update: CiviAdam) -> Settings:
     """A batch and its noise are kept for 5 steps as a chunk; a data set in place of a pool."""
-    pool = Pool(switch_every=5)
-    solver = Civi(steps, samples, pool, "plain", Extrapolated(beta), weigh="ratio", update=update)
-    return Settings(family, solver)
+    solver = _solver(steps, samples, Pool(switch_every=5), beta, update)
+    return Settings(family, solver, ProblemSettings(batch=samples.outer))
+
+
+def _two_groups(c_alpha: float, c_gamma: float, c_alpha_scale: float, c_gamma_scale: float) -> CiviAdam:
+    """Constants of the mixing network (theta_1) and of the conditional's scale (theta_2)."""
+    return CiviAdam(PerGroup.of(mixing=c_alpha, scale=c_alpha_scale), PerGroup.of(mixing=c_gamma, scale=c_gamma_scale))
 
 
 IMAGES = _autoencoder(
     ImageArchitecture(),
     18_000,
-    Samples(300, 30, batch=300),
+    Samples(300, 30),
     0.999,
-    CiviAdam(1e-5, 0.2, c_alpha_scale=1e-4, c_gamma_scale=0.2, c_alpha_decoder=5e-4, c_gamma_decoder=0.2),
+    CiviAdam(PerGroup.of(mixing=1e-5, scale=1e-4, decoder=5e-4), c_gamma=0.2),
 )
 TEXT = _autoencoder(
     TextArchitecture(),
     40_000,
-    Samples(320, 100, batch=320),
+    Samples(320, 100),
     0.99,
-    CiviAdam(2e-4, 0.1, c_alpha_scale=2e-4, c_gamma_scale=0.1, c_alpha_decoder=5e-4, c_gamma_decoder=0.1),
+    CiviAdam(PerGroup.of(mixing=2e-4, scale=2e-4, decoder=5e-4), c_gamma=0.1),
 )
 TABLE = {
     "two-modal": _literal(TOYS, 200, Samples(100, 1000), 0.99, CiviAdam(3e-4, 0.9)),
     "star": _literal(TOYS, 300, Samples(200, 2000), 0.999, CiviAdam(2e-4, 0.9)),
     "banana": _literal(TOYS, 300, Samples(200, 2000), 0.999, CiviAdam(3e-4, 1.0)),
-    "spam": _literal(_regression(3), 600, Samples(50, 500), 0.999, CiviAdam(1.5e-4, 0.7, 0.2, 0.6)),
-    "nodal": _literal(_regression(3), 600, Samples(200, 2000), 0.99, CiviAdam(1.7e-4, 0.75, 1.7e-4, 0.85)),
-    "waveform": _literal(_regression(10), 3000, Samples(100, 1000), 0.999, CiviAdam(3e-4, 0.85, 2.5e-4, 0.85)),
+    "spam": _literal(_regression(3), 600, Samples(50, 500), 0.999, _two_groups(1.5e-4, 0.7, 0.2, 0.6)),
+    "nodal": _literal(_regression(3), 600, Samples(200, 2000), 0.99, _two_groups(1.7e-4, 0.75, 1.7e-4, 0.85)),
+    "waveform": _literal(_regression(10), 3000, Samples(100, 1000), 0.999, _two_groups(3e-4, 0.85, 2.5e-4, 0.85)),
     "mnist": IMAGES,
     "fashion-mnist": IMAGES,
     "ptb": TEXT,

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from rich.table import Table
 
 from civi.experiment.outcome import Outcome, ranked
-from civi.experiment.tasks import Task
+from civi.experiment.tasks.base import Task
 
 matplotlib.use("Agg")
 STYLES = ("-", "--", ":")
@@ -21,12 +21,12 @@ ABSURD = 1e3
 
 
 def _header(task: Task) -> list[str]:
-    return ["solver", "mean", "sd over seeds", "worst", task.beside, "seconds a seed", "what happened"]
+    return ["solver", "mean", "sd over seeds", "worst", task.secondary_metric, "seconds a seed", "what happened"]
 
 
 def cells(outcome: Outcome, task: Task) -> list[str]:
     """One row of the table."""
-    values, others = outcome.values(task.rank_by), outcome.values(task.beside)
+    values, others = outcome.values(task.primary_metric), outcome.values(task.secondary_metric)
     if len(values):
         spread = f"{values.std(ddof=1):.4f}" if len(values) > 1 else "-"
         numbers = [f"{values.mean():.4f}", spread, f"{values.max():.4f}"]
@@ -49,11 +49,11 @@ def happened(outcome: Outcome) -> str:
 
 def live_table(done: Sequence[Outcome], waiting: Sequence[str], now: str, task: Task) -> Table:
     """What is known so far, best first, then what runs and what waits."""
-    title = f"{task.name}: {task.rank_by} of each solver, best first"
+    title = f"{task.name}: {task.primary_metric} of each solver, best first"
     table = Table(title=title, title_justify="left")
     for name in (header := _header(task)):
         table.add_column(name, justify="left" if name in (header[0], header[-1]) else "right")
-    for outcome in ranked(done, task.rank_by):
+    for outcome in ranked(done, task.primary_metric):
         table.add_row(*cells(outcome, task))
     for i, name in enumerate(waiting):
         table.add_row(name, *[""] * 5, now if i == 0 else "waiting", style="dim")
@@ -65,7 +65,7 @@ def markdown(best_first: Sequence[Outcome], task: Task) -> str:
     rows = [cells(outcome, task) for outcome in best_first]
     header = _header(task)
     lines = [header, ["---"] * len(header), *rows]
-    title = f"{task.name}: {task.rank_by} over {len(best_first[0].measures)} seeds, best first"
+    title = f"{task.name}: {task.primary_metric} over {len(best_first[0].measures)} seeds, best first"
     return f"{title}\n\n" + "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
 
 

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Ellipse
 
 from civi.errors import require
-from civi.experiment.report.files import write_text
+from civi.files import write_text
 
 matplotlib.use("Agg")
 SIDE = 28

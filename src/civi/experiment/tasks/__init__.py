@@ -1,41 +1,71 @@
-"""Tasks by name: a target, what is measured on it, and its figures. Cheap to import; JAX is loaded when one is used."""
+"""Tasks by name. This module is cheap to import: a task's own module is loaded when the task is used."""
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 from civi.errors import SettingError, unknown
-from civi.experiment.tasks.base import Task
-from civi.experiment.tasks.images import images
-from civi.experiment.tasks.regression import own_table, published
-from civi.experiment.tasks.sentences import sentences
-from civi.experiment.tasks.toy import toy
 
-TASKS: dict[str, Task] = {
-    task.name: task
-    for task in (
-        toy("two-modal", "0.5 N((-2, 0), I) + 0.5 N((2, 0), I)"),
-        toy("star", "0.5 N(0, [[2, 1.8], [1.8, 2]]) + 0.5 N(0, [[2, -1.8], [-1.8, 2]])"),
-        toy("banana", "(a, b - a^2 - 1) with (a, b) ~ N(0, [[1, 0.9], [0.9, 1]])"),
-        published("spam", "logistic regression, z in R^3: 2,000 mails of UCI spambase, two word frequencies"),
-        published("nodal", "logistic regression, z in R^6: nodal involvement of 53 patients"),
-        published("nodal-25", "as nodal, with the published split: 25 patients to train, 28 to test"),
-        published("waveform", "logistic regression, z in R^22: 400 waves of 21 measurements"),
-        images("mnist", "autoencoder, z in R^10: 50,000 handwritten digits, static binarisation", "static_mnist"),
-        images("mnist-dynamic", "as mnist, 60,000 digits binarised afresh in every batch", "grey_mnist"),
-        images("fashion-mnist", "autoencoder, z in R^10: 60,000 pieces of clothing", "fashion_mnist"),
-        sentences("ptb", "autoencoder of text, z in R^20: 42,068 sentences of the Penn Treebank", "penn_treebank"),
-    )
+if TYPE_CHECKING:
+    from civi.experiment.tasks.base import Task
+
+
+class Entry(NamedTuple):
+    """A task's one-line summary, and the module and function that make it from its name."""
+
+    summary: str
+    module: str
+    function: str
+
+    def make(self, name: str) -> Task:
+        """The task."""
+        return getattr(importlib.import_module(f"civi.experiment.tasks.{self.module}"), self.function)(name)
+
+
+def _toy(summary: str) -> Entry:
+    return Entry(summary, "toy", "toy")
+
+
+def _regression(summary: str) -> Entry:
+    return Entry(summary, "regression", "published")
+
+
+def _images(summary: str) -> Entry:
+    return Entry(summary, "images", "images")
+
+
+TASKS: dict[str, Entry] = {
+    "two-modal": _toy("0.5 N((-2, 0), I) + 0.5 N((2, 0), I)"),
+    "star": _toy("0.5 N(0, [[2, 1.8], [1.8, 2]]) + 0.5 N(0, [[2, -1.8], [-1.8, 2]])"),
+    "banana": _toy("(a, b - a^2 - 1) with (a, b) ~ N(0, [[1, 0.9], [0.9, 1]])"),
+    "spam": _regression("logistic regression, z in R^3: 2,000 e-mails of UCI spambase, two word frequencies"),
+    "nodal": _regression("logistic regression, z in R^6: nodal involvement of 53 patients"),
+    "nodal-25": _regression("as nodal, with the published split: 25 patients to train, 28 to test"),
+    "waveform": _regression("logistic regression, z in R^22: 400 waves of 21 measurements"),
+    "mnist": _images("autoencoder, z in R^10: 50,000 handwritten digits, static binarisation"),
+    "mnist-dynamic": _images("as mnist, 60,000 digits binarised afresh in every batch"),
+    "fashion-mnist": _images("autoencoder, z in R^10: 60,000 pieces of clothing"),
+    "ptb": Entry("autoencoder of text, z in R^20: 42,068 sentences of the Penn Treebank", "sentences", "sentences"),
 }
 OWN_DATA = {"regression": "logistic regression on your own table: --data FILE.csv --target COLUMN"}
 
 
 def find_task(name: str, *, data: Path | None = None, target: str | None = None, hold_out: float = 0.0) -> Task:
-    """The task of this name (on the user's own data, if it is one of these), or an error with the nearest one."""
+    """The task of this name, on the user's own data if it is one of OWN_DATA.
+
+    Args:
+        name: one of TASKS or OWN_DATA; an error names the nearest one.
+        data: CSV file of the user's own.
+        target: the column of it to predict.
+        hold_out: share of its rows to keep for testing.
+    """
     if name in OWN_DATA:
-        return own_table(data, target, hold_out)
+        regression = importlib.import_module("civi.experiment.tasks.regression")
+        return regression.own_table(data, target, hold_out)
     if name not in TASKS:
         raise unknown("task", name, [*TASKS, *OWN_DATA])
     if data is not None or target is not None or hold_out:
-        raise SettingError(f"task '{name}' brings its own data: --data, --target and --hold-out are for 'regression'")
-    return TASKS[name]
+        raise SettingError(f"task '{name}' has its own data: --data, --target and --hold-out are for 'regression'")
+    return TASKS[name].make(name)

@@ -1,58 +1,63 @@
-"""What a task is."""
+"""What a task is: something to fit, what is measured on the result, and its figures."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-if TYPE_CHECKING:
-    import numpy as np
+import numpy as np
+from jaxtyping import Array
 
-Draws = dict[str, "np.ndarray"]
+DrawsBySolver = Mapping[str, np.ndarray]
 Advance = Callable[[int, int], None]
+Effort = Literal["full", "quick"]
 
 
 class Judged(NamedTuple):
-    """Entries of metrics.json and the draws of z for draws.nc."""
+    """Entries of metrics.json, the draws of z for draws.nc, and those that figures show."""
 
     measures: dict[str, Any]
     draws: np.ndarray
+    shown: np.ndarray
 
 
 @dataclass(frozen=True)
 class Task(ABC):
-    """A target, what is measured on a fitted model, and its figures.
+    """Something to fit, by name.
 
-    rank_by names the measure that orders a comparison, smaller is better; beside another one that is shown.
-    `options` says which data the task was made with.
+    primary_metric orders a comparison, smaller is better; secondary_metric is shown with it. `options` says which data
+    the task was made with. `objective_is_kl` says that neg_elbo is KL(q || p), as the target is normalised.
     """
 
     name: str
-    summary: str
-    make: Callable[[], Any]
-    rank_by: str
-    beside: str
+    primary_metric: str
+    secondary_metric: str
     objective_is_kl: bool = field(default=False, kw_only=True)
     options: dict[str, Any] = field(default_factory=dict, kw_only=True)
 
     @abstractmethod
-    def judge(self, model: Any, keys: Any, advance: Advance | None = None) -> Judged:
-        """Measure a fitted model with two random keys (measures, draws); `advance(done, of)` is told how far it is.
+    def source(self) -> Any:
+        """The target, or the data of an autoencoder."""
 
-        Without `advance`, in a comparison, a task may take a smaller sample.
+    @abstractmethod
+    def judge(self, posterior: Any, keys: Any, effort: Effort, advance: Advance | None = None) -> Judged:
+        """Measure a posterior with two random keys (measures, draws).
+
+        With effort = quick, in a comparison, a smaller sample will do. `advance(done, total)` is called with the
+        progress.
         """
 
     @abstractmethod
-    def glance(self, model: Any) -> Any:
+    def quick_neg_elbo(self, problem: Any) -> Array:
         """neg_elbo by an estimator that is the same for all solvers and steps; cheap, and can be compiled."""
 
     @abstractmethod
-    def draw(self, model: Any, draws: Draws, folder: Path) -> None:
+    def draw(self, posterior: Any, draws: DrawsBySolver, folder: Path) -> None:
         """The figures of a run, with the draws of one solver under its name."""
 
-    def draw_comparison(self, target: Any, draws: Draws, folder: Path) -> None:
+    def draw_comparison(self, draws: DrawsBySolver, folder: Path) -> None:
         """Figures of several solvers; by default none besides the curves."""
         return

@@ -6,110 +6,104 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from civi.experiment.tasks.base import Advance, Draws, Judged, Task
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
 
-if TYPE_CHECKING:
-    import numpy as np
+from civi.experiment.data import images as image_sets
+from civi.experiment.data.images import ImageData
+from civi.experiment.report import vae_figure
+from civi.experiment.tasks.base import Advance, DrawsBySolver, Effort, Judged, Task
+from civi.inference.diagnose.autoencoder import latents, scores, scores_of
+from civi.inference.diagnose.divergence import mean_and_se
+from civi.inference.posterior import AmortisedPosterior
+from civi.problem.images import Images
 
-    from civi.experiment.data.images import ImageData
-
-ALL_DRAWS, FEW_IMAGES, FEW_DRAWS = 1000, 1000, 200
-GLANCE_IMAGES, GLANCE_DRAWS = 100, 100
-SHOWN, SHOWN_DRAWS, WALKS, WALK_STEPS = 16, 1000, 5, 12
-
-
-def images(name: str, summary: str, loader: str) -> Task:
-    """An autoencoder of one of the data sets of `civi.experiment.data.images`."""
-
-    @cache
-    def load() -> ImageData:
-        from civi.experiment.data import images as sets
-
-        return getattr(sets, loader)()
-
-    def make() -> Any:
-        import jax.numpy as jnp
-
-        from civi.problem.autoencoder import Autoencoder, Images
-
-        return Autoencoder(Images(jnp.asarray(load().train), load().grey))
-
-    return ImageTask(name, summary, make, rank_by="test_neg_log_lik", beside="neg_elbo", load=load)
+LOADERS: dict[str, Callable[[], ImageData]] = {
+    "mnist": cache(lambda: image_sets.static_mnist()),
+    "mnist-dynamic": cache(lambda: image_sets.grey_mnist()),
+    "fashion-mnist": cache(lambda: image_sets.fashion_mnist()),
+}
 
 
 @dataclass(frozen=True)
 class ImageTask(Task):
-    """`load` gives the images. All test images are judged by a run, a random part of them in a comparison."""
+    """An autoencoder of the images of `load`; a run is judged on all test images, a comparison on `quick_images`.
+
+    The likelihood of an image takes `test_draws` (or `quick_draws`) draws of z; learning curves take `curve_draws` for
+    each of `curve_images`. Figures show `shown_images` with `shown_draws` draws of z, and `walks` of `walk_steps`.
+    """
 
     load: Callable[[], ImageData] = field(kw_only=True)
+    primary_metric: str = "test_neg_log_lik"
+    secondary_metric: str = "neg_elbo"
+    test_draws: int = 1000
+    quick_images: int = 1000
+    quick_draws: int = 200
+    curve_images: int = 100
+    curve_draws: int = 100
+    shown_images: int = 16
+    shown_draws: int = 1000
+    walks: int = 5
+    walk_steps: int = 12
 
-    def judge(self, model: Any, keys: Any, advance: Advance | None = None) -> Judged:
-        import jax.numpy as jnp
-        import numpy as np
+    def source(self) -> Images:
+        return Images(jnp.asarray(self.load().train), self.load().grey)
 
-        from civi.inference.diagnose.autoencoder import latents, scores
-        from civi.inference.diagnose.divergence import mean_and_se
-
+    def judge(self, posterior: AmortisedPosterior, keys: Any, effort: Effort, advance: Advance | None = None) -> Judged:
         test = self._test_bits()
-        few = min(FEW_IMAGES, len(test))
-        chosen, draws = (test, ALL_DRAWS) if advance else (self._some(test, few), FEW_DRAWS)
-        found = scores(model, chosen, keys[0], draws, advance=advance)
-        measures: dict[str, Any] = {"data": self.load().source, "test_images": len(chosen), "test_draws": draws}
+        few = min(self.quick_images, len(test))
+        chosen, count = (test, self.test_draws) if effort == "full" else (_some(test, few), self.quick_draws)
+        found = scores(posterior.family, posterior.decoder, chosen, keys[0], count, advance=advance)
+        measures: dict[str, Any] = {"data": self.load().source, "test_images": len(chosen), "test_draws": count}
         for name in ("neg_elbo", "neg_log_lik"):
             value, se = mean_and_se(getattr(found, name))
             entry = name if name == "neg_elbo" else f"test_{name}"
             measures |= {entry: value, f"{entry}_se": se}
         measures["mixing_share"] = float(np.mean(found.mixing_share))
-        shown = jnp.asarray(self._some(test, SHOWN), float)
-        return Judged(measures, latents(model, shown, keys[1], SHOWN_DRAWS))
+        shown = jnp.asarray(_some(test, self.shown_images), float)
+        draws = latents(posterior.family, shown, keys[1], self.shown_draws)
+        return Judged(measures, draws, draws)
 
-    def glance(self, model: Any) -> Any:
-        import jax
+    def quick_neg_elbo(self, problem: Any) -> Array:
+        few = _some(self._test_bits(), self.curve_images)
+        return scores_of(problem.family, problem.decoder, few, jax.random.key(0), self.curve_draws).neg_elbo.mean()
 
-        from civi.inference.diagnose.autoencoder import scores_of
-
-        few = self._some(self._test_bits(), GLANCE_IMAGES)
-        return scores_of(model, few, jax.random.key(0), GLANCE_DRAWS).neg_elbo.mean()
-
-    def draw(self, model: Any, draws: Draws, folder: Path) -> None:
-        import equinox as eqx
-        import jax
-        import numpy as np
-
-        from civi.experiment.report import vae_figure
-
-        z = next(iter(draws.values()))[0]
-        decode = eqx.filter_jit(model.target.decoder.mean)
-        originals = self._some(self._test_bits(), SHOWN)
+    def draw(self, posterior: AmortisedPosterior, draws: DrawsBySolver, folder: Path) -> None:
+        (of_solver,) = draws.values()
+        z, decoder = of_solver[0], posterior.decoder
+        decode = eqx.filter_jit(decoder.mean)  # type: ignore[attr-defined]
+        originals = _some(self._test_bits(), self.shown_images)
         vae_figure.draw_reconstructions(originals, np.asarray(decode(z[0])), folder / "reconstructions.png")
-        prior = jax.random.normal(jax.random.key(0), (100, model.target.dim))
+        prior = jax.random.normal(jax.random.key(0), (100, posterior.dim))
         vae_figure.draw_grid(np.asarray(decode(prior)), folder / "prior.png", "Decoded draws of the prior")
-        vae_figure.draw_walk(np.asarray(decode(_walks(z[0]))), folder / "walk.png")
+        vae_figure.draw_walk(np.asarray(decode(self._walks(z[0]))), folder / "walk.png")
         vae_figure.draw_latents(np.moveaxis(z, 1, 0), folder / "latents.png")
 
     def _test_bits(self) -> np.ndarray:
         """Test images as bits; those of grey values are drawn once, with a fixed seed."""
-        import numpy as np
-
         data = self.load()
         if not data.grey:
             return data.test
         return (np.random.default_rng(0).random(data.test.shape) < data.test / 255).astype(np.uint8)
 
-    def _some(self, test: np.ndarray, count: int) -> np.ndarray:
-        """A fixed random part: the static test set is not shuffled, and its first images are easier."""
-        import numpy as np
+    def _walks(self, z: np.ndarray) -> np.ndarray:
+        """Straight lines from one image's latents to the next one's: (walk, step, dim)."""
+        count = min(self.walks, len(z) // 2)
+        at = np.linspace(0, 1, self.walk_steps)[None, :, None]
+        return (1 - at) * z[:count, None] + at * z[count : 2 * count, None]
 
-        order = np.random.default_rng(0).permutation(len(test))
-        return test[order[:count]]
+
+def images(name: str) -> ImageTask:
+    """The autoencoder of this name."""
+    return ImageTask(name, load=LOADERS[name])
 
 
-def _walks(z: np.ndarray) -> np.ndarray:
-    """Straight lines from one image's latents to the next one's: (walk, step, dim)."""
-    import numpy as np
-
-    count = min(WALKS, len(z) // 2)
-    at = np.linspace(0, 1, WALK_STEPS)[None, :, None]
-    return (1 - at) * z[:count, None] + at * z[count : 2 * count, None]
+def _some(test: np.ndarray, count: int) -> np.ndarray:
+    """A fixed random selection: the static test set is not shuffled, and its first images are easier."""
+    order = np.random.default_rng(0).permutation(len(test))
+    return test[order[:count]]

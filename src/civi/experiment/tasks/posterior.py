@@ -2,68 +2,62 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from civi.experiment.tasks.base import Advance, Draws, Judged, Task
+import jax
+import numpy as np
+from jaxtyping import Array
 
-if TYPE_CHECKING:
-    import numpy as np
-
-    from civi.inference.diagnose import Bounds
+from civi.experiment.tasks.base import Advance, DrawsBySolver, Effort, Judged, Task
+from civi.inference.diagnose import Bounds
+from civi.inference.diagnose.divergence import log_ratio_bounds
+from civi.inference.posterior import Posterior, SampledPosterior
 
 LogDensityOfQ = Callable[[Any], Any]
-GLANCE_OUTER, GLANCE_INNER = 1000, 2000
 
 
 @dataclass(frozen=True)
 class PosteriorTask(Task):
-    """`measure` gives entries of metrics.json from draws and, where q has a density, bounds.
+    """A task with one target; the sizes are those of its measurements.
 
-    `picture` gets log q of points (None where q has no density) and the draws of one solver under its name;
-    `pictures` those of several.
+    `outer` draws with `inner` inner samples each give the bounds on neg_elbo; `draws` are compared with the truth.
     """
 
-    measure: Callable[[Any, np.ndarray, Bounds | None], dict[str, Any]] = field(kw_only=True)
-    picture: Callable[[Any, LogDensityOfQ | None, Draws, Path], list[Path]] = field(kw_only=True)
-    pictures: Callable[[Any, Draws, Path], list[Path]] | None = field(default=None, kw_only=True)
-    beside: str = "sliced_wasserstein"
     draws: int = 4000
+    outer: int = 10_000
+    inner: int = 20_000
+    quick_outer: int = 1000
+    quick_inner: int = 2000
 
-    def judge(self, model: Any, keys: Any, advance: Advance | None = None) -> Judged:
-        import numpy as np
+    @abstractmethod
+    def measure(self, draws: np.ndarray, bounds: Bounds | None) -> dict[str, Any]:
+        """Entries of metrics.json from draws and, where q has a density, bounds on neg_elbo."""
 
-        from civi.inference.diagnose import neg_elbo_bounds
-        from civi.problem.target import outward
+    @abstractmethod
+    def picture(self, log_q: LogDensityOfQ | None, draws: DrawsBySolver, folder: Path) -> list[Path]:
+        """Figures from log q of points (None where q has no density) and the draws of one solver under its name."""
 
+    def judge(self, posterior: Posterior, keys: Any, effort: Effort, advance: Advance | None = None) -> Judged:
         measure_key, draw_key = keys
-        draws = np.asarray(outward(model.target, model.family.sample(draw_key, self.draws)))
-        bounds = neg_elbo_bounds(model.family, model.target, measure_key)
-        measures = {"neg_elbo": bounds.upper, "neg_elbo_se": bounds.upper_se}
-        return Judged(measures | self.measure(_own(model.target), draws, bounds), draws)
+        draws = posterior.draws_to_measure(draw_key, self.draws)
+        bounds = posterior.bounds(measure_key, self.outer, self.inner)
+        measures: dict[str, Any] = {
+            "neg_elbo": bounds.upper if bounds else None,
+            "neg_elbo_se": bounds.upper_se if bounds else None,
+        }
+        if isinstance(posterior, SampledPosterior):
+            measures |= posterior.chain_measures() | self.measure(draws, None)
+            return Judged(measures, posterior.reference.draws, draws)
+        return Judged(measures | self.measure(draws, bounds), draws, draws)
 
-    def glance(self, model: Any) -> Any:
-        import jax
+    def quick_neg_elbo(self, problem: Any) -> Array:
+        key = jax.random.key(0)
+        return log_ratio_bounds(problem.family, problem.target, key, self.quick_outer, self.quick_inner)[0].mean()
 
-        from civi.inference.diagnose.divergence import log_ratio_bounds
-
-        return log_ratio_bounds(model.family, model.target, jax.random.key(0), GLANCE_OUTER, GLANCE_INNER)[0].mean()
-
-    def draw(self, model: Any, draws: Draws, folder: Path) -> None:
-        from civi.inference.diagnose import log_q
-
-        self.picture(_own(model.target), partial(log_q, model.family, model.target), draws, folder)
-
-    def draw_comparison(self, target: Any, draws: Draws, folder: Path) -> None:
-        if self.pictures:
-            self.pictures(target, draws, folder)
-
-
-def _own(target: Any) -> Any:
-    """The target in its own coordinates."""
-    from civi.problem.target import Framed
-
-    return target.target if isinstance(target, Framed) else target
+    def draw(self, posterior: Posterior, draws: DrawsBySolver, folder: Path) -> None:
+        has_density = not isinstance(posterior, SampledPosterior)
+        self.picture(posterior.log_density if has_density else None, draws, folder)

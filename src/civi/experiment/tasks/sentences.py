@@ -6,57 +6,60 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from civi.experiment.tasks.base import Advance, Draws, Judged, Task
+import equinox as eqx
+import jax
+import numpy as np
+from jaxtyping import Array
 
-if TYPE_CHECKING:
-    from civi.experiment.data.text import TextData
+from civi.experiment.data import text
+from civi.experiment.data.text import UNKNOWN, TextData, buckets, decode, unigram_perplexity
+from civi.experiment.report.vae_figure import draw_latents, write_sentences
+from civi.experiment.tasks.base import Advance, DrawsBySolver, Effort, Judged, Task
+from civi.inference.diagnose.autoencoder import latents, scores, scores_of
+from civi.inference.diagnose.divergence import mean_and_se
+from civi.inference.posterior import AmortisedPosterior
+from civi.problem.sentences import Sentences, Words
 
 WIDTHS = (10, 15, 20, 25, 30, 40, 60, 81)
-ALL_DRAWS, FEW_SENTENCES, FEW_DRAWS, TOGETHER = 10, 320, 5, 32
-GLANCE_SENTENCES, GLANCE_DRAWS = 64, 5
-SHOWN, SHOWN_DRAWS, SHOWN_WORDS = 16, 1000, 30
-
-
-def sentences(name: str, summary: str, loader: str) -> Task:
-    """An autoencoder of a text of `civi.experiment.data.text`."""
-
-    @cache
-    def load() -> TextData:
-        from civi.experiment.data import text
-
-        return getattr(text, loader)()
-
-    def make() -> Any:
-        from civi.experiment.data.text import UNKNOWN, buckets
-        from civi.problem.autoencoder import Autoencoder
-        from civi.problem.sentences import Sentences
-
-        data = load()
-        train, words = data.train, data.vocabulary
-        rows = [rows for _, rows in buckets(train, [*WIDTHS, max(train.words.shape[1], WIDTHS[-1] + 1)])]
-        return Autoencoder(Sentences.bucketed(train.words, train.lengths, rows, len(words), words.index(UNKNOWN)))
-
-    return SentenceTask(name, summary, make, rank_by="test_neg_log_lik", beside="test_perplexity", load=load)
+LOADERS: dict[str, Callable[[], TextData]] = {"ptb": cache(lambda: text.penn_treebank())}
 
 
 @dataclass(frozen=True)
 class SentenceTask(Task):
-    """`load` gives the text. All test sentences are judged by a run, a random part of them in a comparison."""
+    """An autoencoder of the text of `load`; a run is judged on all test sentences, a comparison on `quick_sentences`.
+
+    The likelihood of a sentence takes `test_draws` (or `quick_draws`) draws of z, of `together` sentences at a time;
+    learning curves take `curve_draws` for each of `curve_sentences`. The report shows `shown_sentences` decoded to at
+    most `shown_words` words, with `shown_draws` draws of z.
+    """
 
     load: Callable[[], TextData] = field(kw_only=True)
+    primary_metric: str = "test_neg_log_lik"
+    secondary_metric: str = "test_perplexity"
+    test_draws: int = 10
+    quick_sentences: int = 320
+    quick_draws: int = 5
+    together: int = 32
+    curve_sentences: int = 64
+    curve_draws: int = 5
+    shown_sentences: int = 16
+    shown_draws: int = 1000
+    shown_words: int = 30
 
-    def judge(self, model: Any, keys: Any, advance: Advance | None = None) -> Judged:
-        import numpy as np
+    def source(self) -> Sentences:
+        data = self.load()
+        train, words = data.train, data.vocabulary
+        rows = [rows for _, rows in buckets(train, [*WIDTHS, max(train.words.shape[1], WIDTHS[-1] + 1)])]
+        return Sentences.bucketed(train.words, train.lengths, rows, len(words), words.index(UNKNOWN))
 
-        from civi.experiment.data.text import unigram_perplexity
-        from civi.inference.diagnose.autoencoder import latents, scores
-        from civi.inference.diagnose.divergence import mean_and_se
-
-        count, draws = (len(self.load().test.lengths), ALL_DRAWS) if advance else (FEW_SENTENCES, FEW_DRAWS)
+    def judge(self, posterior: AmortisedPosterior, keys: Any, effort: Effort, advance: Advance | None = None) -> Judged:
+        every = len(self.load().test.lengths)
+        count, draws = (every, self.test_draws) if effort == "full" else (self.quick_sentences, self.quick_draws)
         chosen = self._some(count)
-        found = scores(model, chosen, keys[0], draws, together=TOGETHER, advance=advance)
+        parts = posterior.family, posterior.decoder
+        found = scores(*parts, chosen, keys[0], draws, together=self.together, advance=advance)
         (neg_elbo, neg_elbo_se), (neg_log_lik, se) = mean_and_se(found.neg_elbo), mean_and_se(found.neg_log_lik)
         measures = {
             "data": self.load().source,
@@ -70,38 +73,31 @@ class SentenceTask(Task):
             "unigram_perplexity": unigram_perplexity(self.load()),
             "mixing_share": float(np.mean(found.mixing_share)),
         }
-        return Judged(measures, latents(model, self._some(SHOWN), keys[1], SHOWN_DRAWS))
+        shown = latents(posterior.family, self._some(self.shown_sentences), keys[1], self.shown_draws)
+        return Judged(measures, shown, shown)
 
-    def glance(self, model: Any) -> Any:
-        import jax
+    def quick_neg_elbo(self, problem: Any) -> Array:
+        few, key = self._some(self.curve_sentences), jax.random.key(0)
+        return scores_of(problem.family, problem.decoder, few, key, self.curve_draws, self.together).neg_elbo.mean()
 
-        from civi.inference.diagnose.autoencoder import scores_of
-
-        few = self._some(GLANCE_SENTENCES)
-        return scores_of(model, few, jax.random.key(0), GLANCE_DRAWS, TOGETHER).neg_elbo.mean()
-
-    def draw(self, model: Any, draws: Draws, folder: Path) -> None:
-        import equinox as eqx
-        import numpy as np
-
-        from civi.experiment.data.text import decode
-        from civi.experiment.report.vae_figure import draw_latents, write_sentences
-
-        z, words = next(iter(draws.values()))[0], self.load().vocabulary
-        most_likely = eqx.filter_jit(model.target.decoder.most_likely)
-        decoded = np.asarray(most_likely(z.mean(0), SHOWN_WORDS))
-        pairs = zip(self._some(SHOWN).words, decoded, strict=True)
+    def draw(self, posterior: AmortisedPosterior, draws: DrawsBySolver, folder: Path) -> None:
+        (of_solver,) = draws.values()
+        z, words = of_solver[0], self.load().vocabulary
+        most_likely = eqx.filter_jit(posterior.decoder.most_likely)  # type: ignore[attr-defined]
+        decoded = np.asarray(most_likely(z.mean(0), self.shown_words))
+        pairs = zip(self._some(self.shown_sentences).words, decoded, strict=True)
         rows = [(decode(row, words), decode(made, words)) for row, made in pairs]
         write_sentences(rows, folder / "sentences.md")
         draw_latents(np.moveaxis(z, 1, 0), folder / "latents.png", "sentence")
 
-    def _some(self, count: int) -> Any:
-        """A fixed random part of the test sentences, in the order of their length, so that groups waste no padding."""
-        import numpy as np
-
-        from civi.problem.sentences import Words
-
+    def _some(self, count: int) -> Words:
+        """A fixed random selection of test sentences, sorted by length, so that groups waste no padding."""
         test = self.load().test
         rows = np.random.default_rng(0).permutation(len(test.lengths))[:count]
         rows = rows[np.argsort(test.lengths[rows], kind="stable")]
         return Words(test.words[rows], test.words[rows], test.lengths[rows])
+
+
+def sentences(name: str) -> SentenceTask:
+    """The autoencoder of this name."""
+    return SentenceTask(name, load=LOADERS[name])

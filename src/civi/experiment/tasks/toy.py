@@ -2,46 +2,52 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from civi.experiment.tasks.base import Draws, Task
+import jax
+import numpy as np
+
+from civi.experiment.report.toy_figure import draw_toy
+from civi.experiment.tasks.base import DrawsBySolver
 from civi.experiment.tasks.posterior import LogDensityOfQ, PosteriorTask
+from civi.inference.diagnose import Bounds, sliced_wasserstein
+from civi.problem.target import SampledTarget, banana, star, two_modal
 
-if TYPE_CHECKING:
-    import numpy as np
-
-    from civi.inference.diagnose import Bounds
+TARGETS: dict[str, Callable[[], SampledTarget]] = {"two-modal": two_modal, "star": star, "banana": banana}
 
 
-def toy(name: str, summary: str) -> Task:
+@dataclass(frozen=True)
+class ToyTask(PosteriorTask):
     """A two-dimensional target with known density: KL(q || p), and the distance to exact draws."""
 
-    def make() -> Any:
-        from civi.problem.target import toy as toys
+    primary_metric: str = "kl"
+    secondary_metric: str = "sliced_wasserstein"
+    objective_is_kl: bool = field(default=True, kw_only=True)
 
-        return getattr(toys, name.replace("-", "_"))()
+    def source(self) -> SampledTarget:
+        return TARGETS[self.name]()
 
-    def draw(target: Any, log_q: LogDensityOfQ | None, draws: Draws, folder: Path) -> list[Path]:
-        from civi.experiment.report.toy_figure import draw_toy
+    def measure(self, draws: np.ndarray, bounds: Bounds | None) -> dict[str, Any]:
+        target = self.source()
+        exact_key, other_key, slice_key = jax.random.split(jax.random.key(0), 3)
+        exact, other = target.sample(exact_key, len(draws)), target.sample(other_key, len(draws))
+        distance = {
+            "sliced_wasserstein": sliced_wasserstein(draws, exact, slice_key),
+            "sliced_wasserstein_floor": sliced_wasserstein(other, exact, slice_key),
+        }
+        if bounds is None:
+            return distance
+        kl = {"kl": bounds.upper, "kl_se": bounds.upper_se, "kl_lower": bounds.lower, "kl_lower_se": bounds.lower_se}
+        return kl | distance
 
-        return [draw_toy(target, log_q, next(iter(draws.values())), folder / "density.png", name)]
+    def picture(self, log_q: LogDensityOfQ | None, draws: DrawsBySolver, folder: Path) -> list[Path]:
+        (of_solver,) = draws.values()
+        return [draw_toy(self.source(), log_q, of_solver, folder / "density.png", self.name)]
 
-    return PosteriorTask(name, summary, make, "kl", measure=_measure, picture=draw, objective_is_kl=True)
 
-
-def _measure(target: Any, draws: np.ndarray, bounds: Bounds | None) -> dict[str, Any]:
-    import jax
-
-    from civi.inference.diagnose import sliced_wasserstein
-
-    exact_key, other_key, slice_key = jax.random.split(jax.random.key(0), 3)
-    exact, other = target.sample(exact_key, len(draws)), target.sample(other_key, len(draws))
-    distance = {
-        "sliced_wasserstein": sliced_wasserstein(draws, exact, slice_key),
-        "sliced_wasserstein_floor": sliced_wasserstein(other, exact, slice_key),
-    }
-    if bounds is None:
-        return distance
-    kl = {"kl": bounds.upper, "kl_se": bounds.upper_se, "kl_lower": bounds.lower, "kl_lower_se": bounds.lower_se}
-    return kl | distance
+def toy(name: str) -> ToyTask:
+    """The toy of this name."""
+    return ToyTask(name)

@@ -12,7 +12,8 @@ import numpy as np
 from jax.scipy.special import logsumexp
 from jaxtyping import PRNGKeyArray
 
-from civi.problem.autoencoder import Batch
+from civi.family import Amortised
+from civi.problem.autoencoder import Decoder, log_joint_each
 
 TOGETHER, BLOCK = 4, 50
 
@@ -26,7 +27,8 @@ class Scores(NamedTuple):
 
 
 def scores(
-    model: Any,
+    family: Amortised,
+    decoder: Decoder,
     x_N: Any,
     key: PRNGKeyArray,
     draws: int,
@@ -42,40 +44,43 @@ def scores(
     for i, block_key in enumerate(keys):
         rows = np.arange(i * block, min((i + 1) * block, count))
         padded = np.resize(rows, block)
-        found = _scores_of(model, jax.tree.map(lambda leaf, at=padded: leaf[at], x_N), block_key, draws, together)
+        rows_of_block = jax.tree.map(lambda leaf, at=padded: leaf[at], x_N)
+        found = _scores_of(family, decoder, rows_of_block, block_key, draws, together)
         parts.append([np.asarray(column)[: len(rows)] for column in found])
         if advance:
             advance(int(rows[-1]) + 1, count)
     return Scores(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
-def scores_of(model: Any, x_N: Any, key: PRNGKeyArray, draws: int, together: int = TOGETHER) -> Scores:
+def scores_of(
+    family: Amortised, decoder: Decoder, x_N: Any, key: PRNGKeyArray, draws: int, together: int = TOGETHER
+) -> Scores:
     """The same for a number of data that is a multiple of `together`, as one program."""
     groups = jax.tree.map(lambda leaf: jnp.asarray(leaf).reshape(-1, together, *leaf.shape[1:]), x_N)
     keys = jax.random.split(key, len(jax.tree.leaves(groups)[0]))
-    found = jax.lax.map(lambda group: _group(model, group[0], group[1], draws), (groups, keys))
+    found = jax.lax.map(lambda group: _group(family, decoder, group[0], group[1], draws), (groups, keys))
     return Scores(*(column.reshape(-1) for column in found))
 
 
 _scores_of = eqx.filter_jit(scores_of)
 
 
-def _group(model: Any, x_J: Any, key: PRNGKeyArray, draws: int) -> Scores:
+def _group(amortised: Amortised, decoder: Decoder, x_J: Any, key: PRNGKeyArray, draws: int) -> Scores:
     """Some data: z_s ~ q(z | eps_s), weighted by log p(x, z_s) - log mean_k q(z_s | eps_k), own eps_s among the eps_k.
 
     Given the eps this is the balance heuristic of S conditionals, an unbiased estimate of p(x), so that its logarithm
     is a lower bound on log p(x) in expectation; the mean of the log weights is one on the ELBO.
     """
     x_J = jax.tree.map(lambda leaf: leaf.astype(float) if leaf.dtype == jnp.uint8 else leaf, x_J)
-    family, count = model.family.given(x_J), len(jax.tree.leaves(x_J)[0])
+    family, count = amortised.given(x_J), len(jax.tree.leaves(x_J)[0])
     eps_key, base_key = jax.random.split(key)
     mixed_JS = family.mix(family.noise.sample(eps_key, draws))
     u_JS = family.conditional.draw_base(base_key, count * draws).reshape(count, draws, -1)
     transform = jax.vmap(jax.vmap(family.conditional.transform))
     z_JS = transform(mixed_JS, u_JS)
     log_q_JS = logsumexp(jax.vmap(family.conditional.log_prob_pairs)(mixed_JS, z_JS), axis=2) - jnp.log(draws)
-    batch = Batch(model.target.decoder, x_J, model.target.dim)
-    log_weight_JS = batch.log_prob_each(z_JS.reshape(count * draws, -1)).reshape(count, draws) - log_q_JS
+    log_joint = log_joint_each(decoder, x_J, z_JS.reshape(count * draws, -1))
+    log_weight_JS = log_joint.reshape(count, draws) - log_q_JS
     location_JS = transform(mixed_JS, jnp.zeros_like(z_JS))
     within_J = ((transform(mixed_JS, jnp.ones_like(z_JS)) - location_JS) ** 2).mean(1).sum(-1)
     between_J = location_JS.var(1).sum(-1)
@@ -83,7 +88,7 @@ def _group(model: Any, x_J: Any, key: PRNGKeyArray, draws: int) -> Scores:
     return Scores(-log_weight_JS.mean(1), neg_log_lik_J, between_J / (between_J + within_J))
 
 
-def latents(model: Any, x_J: Any, key: PRNGKeyArray, draws: int) -> np.ndarray:
+def latents(amortised: Amortised, x_J: Any, key: PRNGKeyArray, draws: int) -> np.ndarray:
     """Posterior draws of z for some data: (chain, draw, datum, dim) with one chain."""
-    family, count = model.family.given(x_J), len(jax.tree.leaves(x_J)[0])
+    family, count = amortised.given(x_J), len(jax.tree.leaves(x_J)[0])
     return np.asarray(jax.lax.map(lambda key: family.sample(key, count), jax.random.split(key, draws)))[None]

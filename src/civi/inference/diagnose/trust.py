@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from civi.inference.diagnose.importance import smooth
+from civi.inference.nuts import Reference
 
 VERDICTS = ("good", "doubtful", "bad")
 MISSING, NEXT_TO_NOTHING = 3.0, 0.05
@@ -26,8 +27,8 @@ class Seen(NamedTuple):
 
     Draws of q; log p - log q at these draws; k_hat of these and of further sets of draws; log q of these draws from
     many inner samples, from a twentieth of them, and without the own term; log p - log q at draws of each of the
-    pilot's Gaussians, and the ELBO of each; R-hat between independent runs (not a number if there was one run); whether
-    training had converged.
+    pilot's Gaussians, and the ELBO of each (None without a pilot); R-hat between independent runs (None for one run);
+    whether training had converged (None where that was not tested).
     """
 
     draws: np.ndarray
@@ -36,16 +37,34 @@ class Seen(NamedTuple):
     log_q: np.ndarray
     log_q_fewer: np.ndarray
     log_q_plain: np.ndarray
-    at_guesses: np.ndarray
-    elbo_of_guesses: np.ndarray
-    r_hat: float
-    converged: bool
+    at_guesses: np.ndarray | None
+    elbo_of_guesses: np.ndarray | None
+    r_hat: float | None
+    converged: bool | None
 
 
 def findings(seen: Seen) -> list[Finding]:
     """All checks."""
-    checks = (_tail, _efficiency, _moments, _bias, _gap, _modes, _spread, _convergence)
+    checks = [_tail, _efficiency, _moments, _bias, _gap]
+    checks += [] if seen.at_guesses is None else [_modes]
+    checks += [_spread] if seen.converged is None else [_spread, _convergence]
     return [check(seen) for check in checks]
+
+
+def chain_findings(reference: Reference) -> list[Finding]:
+    """Checks of the draws of a Markov chain."""
+    good = "The chains agree."
+    doubtful = "The chains differ slightly: run them for longer."
+    bad = "The chains have not found the same posterior: do not use these draws."
+    r_hat = _judged("r_hat", float(reference.r_hat.max()), (1.01, 1.05), (good, doubtful, bad))
+    size = float(reference.effective_size.min())
+    enough = "Every parameter has enough effective draws for means and standard deviations."
+    few = "A parameter has fewer than 400 effective draws: run the chains for longer."
+    effective = Finding("effective_size", size, "good" if size >= 400 else "doubtful", enough if size >= 400 else few)
+    none = "No transition diverged."
+    some = "Transitions diverged: the chains may have missed a part of the posterior; try a higher accept."
+    count = float(reference.divergences)
+    return [r_hat, effective, Finding("divergences", count, "doubtful" if count else "good", some if count else none)]
 
 
 def verdict(found: list[Finding]) -> str:
@@ -132,8 +151,8 @@ def _modes(seen: Seen) -> Finding:
 
 
 def _spread(seen: Seen) -> Finding:
-    if np.isnan(seen.r_hat):
-        return Finding("spread", seen.r_hat, "good", "Not checked: there was one run only, so give runs=2 or more.")
+    if seen.r_hat is None:
+        return Finding("spread", float("nan"), "good", "Not checked: there was only one run; give runs=2 or more.")
     good = "Independent runs agree."
     doubtful = "Independent runs differ: give it more steps, or compare fits with other keys."
     bad = "Independent runs found different posteriors: at least one of them is wrong."

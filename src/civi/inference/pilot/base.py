@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
 
 from civi.problem.target import Target
 
@@ -15,6 +17,13 @@ class Pilot(Protocol):
     def look(self, target: Target) -> Target:
         """The target, framed."""
         ...
+
+
+class Guesses(NamedTuple):
+    """Draws of the Gaussian that each start of a pilot ended with (start, draw, dim), and its ELBO."""
+
+    draws: np.ndarray
+    elbo: np.ndarray
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,13 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from civi.errors import TargetError, require
+from civi.family import Architecture
 from civi.inference.pilot.laplace import Climb, begin, inverse_factor, newton
+from civi.problem import PosteriorProblem
 from civi.problem.target import Frame, Framed, Target, check_shape
+from civi.solver import train
+from civi.solver.gaussian import fullrank
+from civi.update import FirstOrder, Samples
 
 DRAWS = 64
 LARGEST = 300
@@ -38,14 +43,14 @@ class Gaussian:
 
     `starts` paths begin at points in (-2, 2) and as many around the best Gaussian of these, WIDER times as wide: a mode
     that lies outside of (-2, 2) may be found from there.
-    The steps see `batch` rows of data each (0: all).
+    The steps see `batch` rows of data each (None: all).
     """
 
     starts: int = 4
     climb: int = 25
     steps: int = 1000
     learning_rate: float = 0.02
-    batch: int = 0
+    batch: int | None = None
 
     def __post_init__(self) -> None:
         require(self.starts >= 1, f"pilot.starts must be at least 1, not {self.starts}")
@@ -83,16 +88,12 @@ class Gaussian:
 
     def _refined(self, framed: Framed) -> Framed:
         """The full-rank Gaussian of highest ELBO, found in the frame of the guess."""
-        from civi.family import Architecture
-        from civi.solver import SOLVERS, Model, train
-        from civi.update import FirstOrder, Samples
-
-        settings = SOLVERS["fullrank"](Architecture(scale=1.0))
+        method = fullrank(Architecture(scale=1.0))
         update = FirstOrder(learning_rate=self.learning_rate)
-        samples = Samples(outer=DRAWS, inner=1, batch=self.batch)
-        solver = replace(settings.solver, steps=self.steps, samples=samples, update=update)
-        family = settings.family.init(framed.dim, jax.random.key(0, impl="rbg"))
-        gaussian: Any = train(solver, Model(family, framed), jax.random.key(1, impl="rbg")).model.family
+        solver = replace(method.solver, steps=self.steps, samples=Samples(outer=DRAWS, inner=1), update=update)
+        family = method.family.init(framed.dim, jax.random.key(0, impl="rbg"))
+        problem = PosteriorProblem(family, framed, self.batch)
+        gaussian: Any = train(solver, problem, jax.random.key(1, impl="rbg")).problem.family
         factor = np.asarray(framed.frame.factor, np.float64)
         location = np.asarray(framed.frame.location, np.float64) + factor @ np.asarray(gaussian.mixing.output)
         return _framed(framed.target, location, factor @ np.asarray(gaussian.conditional.cholesky))

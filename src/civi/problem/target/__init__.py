@@ -3,16 +3,14 @@
 from civi.problem.target.base import (
     BatchedTarget,
     LogDensity,
-    PairedTarget,
     SampledTarget,
     Target,
     batch_of,
     check_batch,
     check_shape,
     check_values,
-    log_prob_each,
 )
-from civi.problem.target.frame import Frame, Framed, outward
+from civi.problem.target.frame import Frame, Framed, inward, log_volume, outward, unframed
 from civi.problem.target.regression import LogisticRegression
 from civi.problem.target.toy import Banana, GaussianMixture, banana, star, two_modal
 
@@ -24,7 +22,6 @@ __all__ = [
     "GaussianMixture",
     "LogDensity",
     "LogisticRegression",
-    "PairedTarget",
     "SampledTarget",
     "Target",
     "banana",
@@ -32,8 +29,10 @@ __all__ = [
     "check_batch",
     "check_shape",
     "check_values",
-    "log_prob_each",
+    "inward",
+    "log_volume",
     "outward",
     "star",
     "two_modal",
+    "unframed",
 ]

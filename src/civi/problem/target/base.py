@@ -8,9 +8,9 @@ from typing import Any, Protocol, runtime_checkable
 import equinox as eqx
 import jax
 import numpy as np
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray
 
-from civi.errors import SettingError, TargetError
+from civi.errors import TargetError, require
 from civi.problem.target.explain import explain
 
 
@@ -52,45 +52,24 @@ class BatchedTarget(Protocol):
         ...
 
     def batch(self, key: PRNGKeyArray, count: int) -> Any:
-        """An unbiased log p(x, z) from `count` random rows; of an autoencoder, a PairedTarget of these rows."""
+        """An unbiased log p(x, z) from `count` random rows."""
         ...
 
 
-def batch_of(target: Any, key: PRNGKeyArray, count: int) -> Any:
-    """The target on a random batch of `count` rows, or as it is for count = 0."""
-    check_batch(target, count)
-    return target.batch(key, count) if isinstance(target, BatchedTarget) and count else target
+def batch_of(target: Any, key: PRNGKeyArray, count: int | None) -> Any:
+    """The target on a random batch of `count` rows, or on all data for count = None."""
+    return target if count is None else target.batch(key, count)
 
 
-def check_batch(target: Any, count: int) -> None:
-    """Refuse a batch of a target that has no rows of data, or fewer."""
-    if count and (not isinstance(target, BatchedTarget) or not target.rows):
-        raise SettingError("samples.batch needs a target with rows of data, and this one has none: leave it at 0")
-    if count and isinstance(target, BatchedTarget) and count > target.rows:
-        raise SettingError(f"samples.batch ({count}) is larger than the data ({target.rows} rows): make it smaller")
-
-
-@runtime_checkable
-class PairedTarget(Protocol):
-    """A batch of data, each with a z of its own: the j-th z goes with the j-th datum."""
-
-    @property
-    def dim(self) -> int:
-        """Dimension of z."""
-        ...
-
-    def log_prob_each(self, z_J: Float[Array, "J D"]) -> Float[Array, " J"]:
-        """log p(x_j, z_j)."""
-        ...
-
-    def take(self, index_S: Int[Array, " S"]) -> PairedTarget:
-        """Some of the data."""
-        ...
-
-
-def log_prob_each(target: Target | PairedTarget, z_J: Float[Array, "J D"]) -> Float[Array, " J"]:
-    """log p(x, z_j) of every z, or log p(x_j, z_j) where every z has its own datum."""
-    return target.log_prob_each(z_J) if isinstance(target, PairedTarget) else jax.vmap(target.log_prob)(z_J)
+def check_batch(target: Any, count: int | None) -> None:
+    """Refuse a batch of a target that has no rows of data, or fewer than that."""
+    if count is None:
+        return
+    require(count >= 1, f"problem.batch must be at least 1, or none for all rows, not {count}")
+    has_rows = isinstance(target, BatchedTarget) and bool(target.rows)
+    require(has_rows, "problem.batch needs a target with rows of data, and this one has none: leave it at none")
+    fits = count <= target.rows
+    require(fits, f"problem.batch ({count}) is larger than the data ({target.rows} rows): make it smaller")
 
 
 class LogDensity(eqx.Module):

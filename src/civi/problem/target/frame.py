@@ -93,3 +93,18 @@ class Anchored(eqx.Module):
 def outward(target: Target, w: Float[Array, "N D"]) -> Float[Array, "N D"]:
     """Draws in the target's own coordinates, whether it is framed or not."""
     return target.frame.outward(w) if isinstance(target, Framed) else w
+
+
+def inward(target: Target, z: Float[Array, "N D"]) -> Float[Array, "N D"]:
+    """Points of the target's own coordinates in its frame, if it has one."""
+    return target.frame.inward(z) if isinstance(target, Framed) else z
+
+
+def log_volume(target: Target) -> float:
+    """log |det| of the frame, 0 without one."""
+    return float(target.frame.log_volume) if isinstance(target, Framed) else 0.0
+
+
+def unframed(target: Target) -> Target:
+    """The target in its own coordinates."""
+    return target.target if isinstance(target, Framed) else target

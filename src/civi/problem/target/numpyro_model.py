@@ -57,9 +57,9 @@ class NumPyroTarget(eqx.Module):
         return next((plate.size for plate in self._plates.values()), 0)
 
     @property
-    def batch_size(self) -> int:
-        """How many rows of it the model wants to see at a time."""
-        return next((plate.seen for plate in self._plates.values()), 0)
+    def batch_size(self) -> int | None:
+        """How many rows of it the model wants to see at a time; None for all."""
+        return next((plate.seen for plate in self._plates.values()), None)
 
     @property
     def _plates(self) -> dict[str, Sample]:

@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from civi.parallel.mesh import spread
+from civi.parts import data_rows
 
 ROWS = 10_000
 
@@ -19,7 +20,7 @@ class LogisticRegression(eqx.Module):
     x may have more rows than y, where it lies on many devices; those do not count.
     """
 
-    x: Float[Array, "M D"]
+    x: Float[Array, "M D"] = data_rows()
     y: Float[Array, " N"]
     weight: float = eqx.field(static=True, default=1.0)
     prior_scale: float = eqx.field(static=True, default=10.0)

@@ -13,6 +13,7 @@ from jaxtyping import Array
 
 from civi.errors import SettingError, TargetError, require
 from civi.problem.target.base import LogDensity, Target, check_shape
+from civi.problem.target.numpyro_model import NumPyroTarget, numpyro_target
 from civi.problem.target.purity import check_pure
 from civi.problem.target.space import Tree, Vector
 
@@ -44,9 +45,9 @@ def user_target(
     return made, space
 
 
-def batch_size(target: Target) -> int:
-    """How many rows of data a step should see: what the model's plates say, or 0 for all."""
-    return getattr(target, "batch_size", 0)
+def batch_size(target: Target) -> int | None:
+    """How many rows of data a step should see: what the model's plates say, or None for all."""
+    return target.batch_size if isinstance(target, NumPyroTarget) else None
 
 
 def _density(
@@ -64,8 +65,6 @@ def _density(
 def _model(
     target: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> tuple[Target, Callable[[Array], Any]]:
-    from civi.problem.target.numpyro_model import numpyro_target
-
     made = numpyro_target(target, args, kwargs)
     return made, made.constrain
 

@@ -1,25 +1,23 @@
-"""The files of a run. Each is written beside its place and moved there, so that none is ever half written."""
+"""The folder of a run: its files, and whether a new run may use it."""
 
 from __future__ import annotations
 
 import csv
-import json
 import math
 import os
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from civi.errors import OutputError
+from civi.files import atomically
 from civi.inference.load_arviz import import_arviz
 
-RUN = ("config.json", "metrics.json", "history.csv", "draws.nc", "figures", "checkpoints")
+RUN = ("config.json", "metrics.json", "history.csv", "draws.nc", "posterior.civi", "figures", "checkpoints")
 COMPARISON = ("comparison.json", "comparison.md")
-FIT = ("posterior.civi",)
-NAMES = (*RUN, *COMPARISON, *FIT)
+NAMES = (*RUN, *COMPARISON)
 
 
 def existing(folder: Path) -> list[str]:
@@ -57,16 +55,6 @@ def _remove(path: Path) -> None:
         path.unlink()
 
 
-def write_json(path: Path, content: dict[str, Any]) -> None:
-    """JSON with null in place of a number that is not finite."""
-    atomically(path, lambda part: part.write_text(json.dumps(_finite(content), indent=2, allow_nan=False) + "\n"))
-
-
-def write_text(path: Path, content: str) -> None:
-    """Plain text."""
-    atomically(path, lambda part: part.write_text(content))
-
-
 def write_history(path: Path, history: dict[str, np.ndarray]) -> None:
     """One row a step; empty where a number is not finite."""
 
@@ -93,23 +81,3 @@ def write_inference_data(path: Path, data: Any) -> None:
         return group.rename({name: name.replace("/", "_") for name in [*group, *group.dims] if "/" in name})
 
     atomically(path, lambda part: data.map(plain).to_netcdf(str(part), engine="h5netcdf"))
-
-
-def atomically(path: Path, write: Callable[[Path], object]) -> None:
-    """Let `write` make the file beside its place, then move it there."""
-    part = path.with_name(f".{path.name}.part")
-    try:
-        write(part)
-        part.replace(path)
-    except OSError as error:
-        raise OutputError(f"cannot write {path}: {error.strerror or error}") from error
-    finally:
-        part.unlink(missing_ok=True)
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _finite(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

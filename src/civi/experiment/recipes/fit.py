@@ -1,0 +1,16 @@
+"""The settings of `civi.fit`, for a task: one run of it, without restarts."""
+
+from __future__ import annotations
+
+from civi.errors import SettingError
+from civi.experiment.recipes.default import AUTOENCODERS
+from civi.experiment.tasks import find_task
+from civi.inference.recipe import fit_settings
+from civi.inference.settings import Settings
+
+
+def fit(task: str, solver: str) -> Settings:
+    """What `civi.fit` would choose for the task's target."""
+    if task in AUTOENCODERS:
+        raise SettingError(f"civi.fit has no settings for autoencoders such as '{task}': use --recipe default")
+    return fit_settings(solver, find_task(task).source().dim)

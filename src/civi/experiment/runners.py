@@ -1,0 +1,30 @@
+"""How each kind of method is run: solvers are trained, NUTS is sampled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from civi.experiment.context import RunContext
+from civi.experiment.outcome import Outcome
+from civi.experiment.plan import Plan
+from civi.experiment.sampling import run_sampling, sample_seeds
+from civi.experiment.training import run_training, train_seeds
+from civi.inference.nuts import Nuts
+from civi.inference.posterior import Posterior
+from civi.inference.settings import Settings
+
+
+class Runner(NamedTuple):
+    """`run` does one run in its context; `run_seeds` does many without files, for a comparison."""
+
+    run: Callable[[Plan, Any, RunContext], tuple[Posterior, dict[str, Any]]]
+    run_seeds: Callable[[Plan, Sequence[int], Callable[[int], None]], Outcome]
+
+
+RUNNERS: dict[type, Runner] = {Settings: Runner(run_training, train_seeds), Nuts: Runner(run_sampling, sample_seeds)}
+
+
+def runner_of(plan: Plan) -> Runner:
+    """The runner for the plan's settings."""
+    return RUNNERS[type(plan.settings)]

@@ -1,0 +1,171 @@
+"""Runs of a solver that trains a problem: one with checkpoints, or many seeds as one program."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from civi.experiment.checkpoint import Checkpoints, History
+from civi.experiment.context import RunContext
+from civi.experiment.outcome import Curve, Outcome
+from civi.experiment.plan import Plan
+from civi.inference.posterior import AmortisedPosterior, Posterior, SemiImplicitPosterior
+from civi.parallel.mesh import everywhere, on_device, on_host, place
+from civi.parts import split
+from civi.problem import AutoencoderProblem, make_problem
+from civi.progress import TrainingBar
+from civi.solver import RunState, Trained, train
+from civi.solver.loop import empty_history, halted, start
+
+POINTS = 20
+
+
+def run_training(plan: Plan, source: Any, context: RunContext) -> tuple[Posterior, dict[str, Any]]:
+    """Train once, with a progress bar and checkpoints; the posterior, and the measures of the training itself."""
+    begun, settings, team = time.perf_counter(), plan.settings, context.team
+    family_key, train_key, *_ = plan.keys(plan.seed)
+    with context.console.status(f"{plan.task.name}: pilot"):
+        seen = settings.pilot.look(source)
+    checkpoints = Checkpoints(context.folder / "checkpoints", every=context.checkpoint_every)
+    problem = make_problem(settings.family, seen, family_key, settings.problem)
+    if team.mesh is None:
+        trained = train_and_save(plan, problem, train_key, checkpoints, context)
+    else:
+        trained = _train_on_mesh(plan, problem, train_key, checkpoints, context)
+    team.leave()
+    return posterior_of(trained.problem, trained), _training_measures(trained, time.perf_counter() - begun)
+
+
+def _train_on_mesh(plan: Plan, problem: Any, key: jax.Array, checkpoints: Checkpoints, context: RunContext) -> Trained:
+    """Train with samples and data divided among devices; the result is on this process's own device again."""
+    team, divided = context.team, plan.settings.problem.batch is not None and not context.team.whole_data
+    home = on_host(split(problem)[1])
+    problem = place(problem, team.mesh, rows=divided)
+    with team.training():
+        trained = train_and_save(plan, problem, key, checkpoints, context)
+    checkpoints.close()
+    return replace(trained, problem=on_device(eqx.combine(on_host(trained.state.output), home)))
+
+
+def train_and_save(plan: Plan, problem: Any, key: jax.Array, checkpoints: Checkpoints, context: RunContext) -> Trained:
+    """Train with a progress bar and checkpoints; an interrupted run leaves a checkpoint of its last block.
+
+    Of many processes none can save alone, so that an interrupted one leaves the checkpoint before.
+    """
+    solver, console, team = plan.settings.solver, context.console, context.team
+    with TrainingBar(console, plan.task.name, solver.steps) as bar:
+        state, history = start(solver, problem, key), empty_history()
+        if context.resume:
+            state, history, damaged = checkpoints.restore(state)
+            for line in damaged:
+                console.print(f"civi: warning: {line}", style="yellow", soft_wrap=True)
+        state = state if team.mesh is None else everywhere(state, team.mesh)
+        latest = [(state, history)]
+
+        def watch(state: RunState, history: History) -> None:
+            latest[0] = (state, history)
+            checkpoints.save_if_due(state, history)
+            bar.update(int(state.done), float(history["neg_elbo"][-20:].mean()))
+
+        try:
+            trained = train(solver, problem, key, resume=(state, history), watch=watch, pause_every=checkpoints.every)
+        except BaseException:
+            if not team.is_many:
+                checkpoints.save(*latest[0])
+            raise
+        checkpoints.save(*latest[0])
+    return trained
+
+
+def posterior_of(problem: Any, trained: Trained) -> Posterior:
+    """The result of training as a posterior."""
+    record: dict[str, Any] = {"history": trained.history, "message": trained.message, "seconds": trained.seconds}
+    if isinstance(problem, AutoencoderProblem):
+        return AmortisedPosterior(family=problem.family, decoder=problem.decoder, latent_dim=problem.dim, **record)
+    return SemiImplicitPosterior(family=problem.family, seen=problem.target, **record)
+
+
+def _training_measures(trained: Trained, seconds: float) -> dict[str, Any]:
+    """seconds is the whole fit, compilation included; seconds_per_step is without it."""
+    steps = len(trained.history["step"])
+    return {
+        "status": trained.status,
+        "message": trained.message,
+        "steps": steps,
+        "skipped_steps": trained.skipped,
+        "seconds": seconds,
+        "compile_seconds": trained.compile_seconds,
+        "seconds_per_step": trained.seconds / max(steps, 1),
+    }
+
+
+def train_seeds(plan: Plan, seeds: Sequence[int], progress: Callable[[int], None]) -> Outcome:
+    """Train with every seed inside one compiled program, and measure each."""
+    settings, source = plan.settings, plan.source()
+    solver = settings.solver
+    seen = settings.pilot.look(source)
+    family_keys, train_keys, measure_keys, draw_keys = jnp.stack([plan.keys(seed) for seed in seeds], axis=1)
+
+    def problem_of(key: jax.Array) -> Any:
+        return make_problem(settings.family, seen, key, settings.problem)
+
+    fixed = split(problem_of(family_keys[0]))[1]
+    params = eqx.filter_vmap(lambda key: split(problem_of(key))[0])(family_keys)
+    curve = Curve()
+
+    @eqx.filter_jit
+    def neg_elbo(params: Any, fixed: Any) -> jax.Array:
+        return jax.lax.map(lambda params: plan.task.quick_neg_elbo(eqx.combine(params, fixed)), params)
+
+    def add_point(step: int, seconds: float, params: Any) -> None:
+        curve.step.append(step)
+        curve.seconds.append(seconds / len(seeds))
+        curve.neg_elbo.append(np.asarray(neg_elbo(params, fixed)).tolist())
+
+    def watch(state: RunState, history: History) -> None:
+        done = int(state.done.max())
+        if done % pause == 0 or done == solver.steps:
+            add_point(done, float(history["seconds"][-1]), state.output)
+        progress(done)
+
+    pause = max(1, solver.steps // POINTS)
+    add_point(0, 0.0, params)
+    trained = train(solver, eqx.combine(params, fixed), train_keys, watch=watch, pause_every=pause)
+    judged = []
+    for i in range(len(seeds)):
+        one = eqx.combine(jax.tree.map(lambda leaf, i=i: leaf[i], trained.state.output), fixed)
+        judged.append(plan.task.judge(posterior_of(one, trained), (measure_keys[i], draw_keys[i]), "quick"))
+    batch = settings.problem.batch
+    return Outcome(
+        plan.solver,
+        [one.measures for one in judged],
+        curve,
+        [_diverged_at(curve, i, trained.state) for i in range(len(seeds))],
+        trained.seconds / len(seeds),
+        trained.compile_seconds,
+        solver.steps,
+        plan.described()["settings"],
+        judged[0].shown,
+        None if batch is None else batch / source.rows,
+    )
+
+
+def _diverged_at(curve: Curve, seed: int, state: RunState) -> int | None:
+    """The step from which on a run was worse than where it started or not finite; None if it ended better.
+
+    Worse by a nat or more: with a pilot, a run may start at the optimum.
+    """
+    if halted(state)[seed]:
+        return int(state.done[seed])
+    values = np.array(curve.neg_elbo)[:, seed]
+    bad = ~(values <= values[0] + 1)
+    if not bad[-1]:
+        return None
+    return int(np.array(curve.step)[len(bad) - np.argmin(bad[::-1])])

@@ -1,0 +1,65 @@
+"""The file format of a posterior: one zip file without pickle (`civi.inference.archive`), without the target.
+
+The target is the user's own code; `civi.load` attaches it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import jax.numpy as jnp
+from jaxtyping import Array
+
+import civi
+from civi.errors import OutputError
+from civi.family import Amortised, ConstantMixing, Encoder, GaussianNoise, MixingNetwork, SemiImplicit
+from civi.family.registry import CONDITIONALS
+from civi.files import atomically
+from civi.inference.archive import Arrays, pack, write_archive
+from civi.inference.nuts import Reference
+from civi.inference.pilot.base import Guesses
+from civi.problem.images import ImageDecoder
+from civi.problem.sentences import Recurrent, SentenceDecoder, SentenceReader
+from civi.problem.target import Frame
+from civi.problem.target.space import Tree, Vector
+
+FORMAT, VERSION = "civi posterior", 2
+FAMILIES = (SemiImplicit, Amortised, GaussianNoise, MixingNetwork, ConstantMixing, Encoder, *CONDITIONALS.values())
+DECODERS = (ImageDecoder, SentenceReader, SentenceDecoder, Recurrent)
+KNOWN: dict[str, type] = {part.__name__: part for part in (*FAMILIES, *DECODERS, Frame, Guesses, Reference)}
+
+
+def save(
+    kind: str,
+    parts: Mapping[str, Any],
+    space: Callable[[Array], Any],
+    dim: int,
+    path: Path,
+    *,
+    overwrite: bool = False,
+) -> None:
+    """Write the parts of a posterior of this kind; an existing file is only replaced with `overwrite`."""
+    if path.exists() and not overwrite:
+        raise OutputError(f"{path} exists: choose another name, or save with overwrite=True")
+    arrays: Arrays = {}
+    content = {
+        "kind": kind,
+        "parts": {name: pack(value, KNOWN, arrays, name) for name, value in parts.items()},
+        "space": _described(space, dim, arrays),
+    }
+    header = {"format": FORMAT, "version": VERSION, "civi": civi.__version__, "dim": dim}
+    atomically(path, lambda part: write_archive(part, header, content, arrays))
+
+
+def _described(space: Callable[[Array], Any], dim: int, arrays: Arrays) -> Any:
+    """The user's space as JSON: vector, an example of dicts, lists and tuples, or null where it is the user's code."""
+    if isinstance(space, Vector):
+        return "vector"
+    if not isinstance(space, Tree):
+        return None
+    try:
+        return pack(space(jnp.zeros(dim)), {}, arrays, "example")
+    except OutputError:
+        return None

@@ -1,0 +1,76 @@
+"""All settings of a fit besides its target and seed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from civi.errors import SettingError, require
+from civi.family import Architecture
+from civi.inference.pilot import PILOTS, NoPilot, Pilot
+from civi.parallel.team import check_divides
+from civi.problem import ProblemSettings
+from civi.problem.architecture import Autoencoding
+from civi.problem.target.base import check_batch
+from civi.settings import describe, override
+from civi.solver import Method
+
+GROUPS = ("family", "problem", "pilot")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is fitted and how: the family, the data a step sees, the pilot that looks first, and the solver."""
+
+    family: Architecture
+    solver: Any
+    problem: ProblemSettings = field(default_factory=ProblemSettings)
+    pilot: Pilot = field(default_factory=NoPilot, metadata={"kinds": PILOTS})
+
+    def __post_init__(self) -> None:
+        pool = getattr(self.solver, "pool", None)
+        kept = self.problem.batch is None or pool is None or pool.renew == 1
+        require(kept, "problem.batch keeps a batch of data with its chunk of outer samples: set pool.renew to 1")
+
+    @classmethod
+    def of(cls, method: Method, **others: Any) -> Settings:
+        """The settings of a named solver."""
+        return cls(method.family, method.solver, **others)
+
+    def described(self) -> dict[str, Any]:
+        """As JSON values, under the names that `changed` takes."""
+        every = describe(self)
+        return {**every.pop("solver"), **every}
+
+    def changed(self, steps: int | None, assignments: Sequence[str]) -> Settings:
+        """With name=value applied: the solver's own settings by their names, the others below their group's."""
+        of_groups = [text for text in assignments if text.replace("=", ".").split(".")[0] in GROUPS]
+        of_solver = [text for text in assignments if text not in of_groups]
+        of_solver += [] if steps is None else [f"steps={steps}"]
+        return override(replace(self, solver=override(self.solver, of_solver)), of_groups)
+
+    def outer_samples(self) -> int:
+        """How many outer samples are in use at a time."""
+        pool = getattr(self.solver, "pool", None)
+        return self.solver.samples.outer if pool is None or pool.chunk is None else pool.chunk
+
+    def check(self, source: Any) -> None:
+        """Refuse sample sizes and a pilot that do not fit this target or data."""
+        if not isinstance(self.family, Autoencoding):
+            return check_batch(source, self.problem.batch)
+        solver, batch, outer = self.solver, self.problem.batch, self.outer_samples()
+        if batch is None:
+            raise SettingError("an autoencoder sees a batch of data in each step: set problem.batch")
+        require(batch <= source.rows, f"problem.batch ({batch}) is larger than the data ({source.rows} rows)")
+        numbers = f"samples.outer ({outer}) must be problem.batch ({batch}) or a multiple of it"
+        require(outer % batch == 0, f"an autoencoder has outer samples for every datum: {numbers}")
+        one_each = outer == batch or not hasattr(solver, "sketch") or solver.sketch.form == "none"
+        require(one_each, f"a sketch picks data: samples.outer ({outer}) must then be problem.batch ({batch})")
+        none = isinstance(self.pilot, NoPilot)
+        require(none, "a pilot looks at one posterior, and an autoencoder has one for every datum: set pilot=none")
+        return None
+
+    def check_devices(self, devices: Mapping[str, int]) -> None:
+        """Refuse numbers of samples that do not divide among the devices along their axis."""
+        check_divides({"outer": self.outer_samples(), "inner": self.solver.samples.inner}, devices)

@@ -1,0 +1,45 @@
+"""One posterior: a semi-implicit family and the target it approximates."""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from civi.estimate import Picked
+from civi.family import Outer, SemiImplicit
+from civi.parts import constant
+from civi.problem.semi_implicit import LogProbEach, SemiImplicitProblem
+from civi.problem.target.base import Target, batch_of, check_batch, check_shape
+
+
+class PosteriorProblem(SemiImplicitProblem):
+    """Approximate the target by the family; a step sees `batch` rows of the target's data (None: all)."""
+
+    family: SemiImplicit
+    target: Target = constant()
+    batch: int | None = eqx.field(static=True, default=None)
+
+    def __check_init__(self) -> None:
+        check_batch(self.target, self.batch)
+
+    @property
+    def dim(self) -> int:
+        """Dimension of z."""
+        return self.target.dim
+
+    def check(self) -> None:
+        check_shape(self.target)
+
+    def first_values(self, key: PRNGKeyArray, count: int) -> tuple[Float[Array, "J D"], Float[Array, " J"]]:
+        """Draws of q and log p(x, z) there, from all data."""
+        z_J = self.family.sample(key, count)
+        return z_J, jax.vmap(self.target.log_prob)(z_J)
+
+    def draw_outer(self, key: PRNGKeyArray, count: int) -> Outer:
+        return self.family.draw_outer(key, count)
+
+    def on_batch(
+        self, key: PRNGKeyArray, t: Float[Array, ""] | None = None, nu: Picked | None = None
+    ) -> tuple[SemiImplicit, LogProbEach]:
+        return self.family, jax.vmap(batch_of(self.target, key, self.batch).log_prob)

@@ -1,0 +1,73 @@
+"""What all semi-implicit problems have in common: outer samples from a pool, and f_nu(y) = log y_nu."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from civi.estimate import LogRatios, Picked, Sketch, log_ratios
+from civi.family import Outer, SemiImplicit
+from civi.problem.base import Chunk, InitDraws, Inner, StepDraws
+from civi.tracker import Pool
+from civi.update import SampleSizes
+
+LogProbEach = Callable[[Float[Array, "J D"]], Float[Array, " J"]]
+
+
+class SemiImplicitProblem(eqx.Module):
+    """neg_elbo = E_j[ log E_k q(z_j | eps_k) - log p(x, z_j) ]: the paper's Eq. Final, with f_nu(y) = log y_nu."""
+
+    @abstractmethod
+    def draw_outer(self, key: PRNGKeyArray, count: int) -> Outer:
+        """(u_j, eps_j) ~ q(u) q(eps)."""
+
+    @abstractmethod
+    def on_batch(
+        self, key: PRNGKeyArray, t: Float[Array, ""] | None = None, nu: Picked | None = None
+    ) -> tuple[SemiImplicit, LogProbEach]:
+        """The family, and log p(x, z_j) of every z, on the data drawn from this key.
+
+        `t` is the step, for a warm-up. `nu` selects outer samples, where each has a datum of its own.
+        """
+
+    def pool(self, pool: Pool, outer: int) -> Pool:
+        return pool.filled(outer)
+
+    def init_draws(self, sizes: SampleSizes, key: PRNGKeyArray) -> InitDraws:
+        pool_key, inner_key, chunk_key = jax.random.split(key, 3)
+        return InitDraws(pool_key, chunk_key, _inner(inner_key, sizes, "auxiliary", jnp.asarray(1.0)))
+
+    def step_draws(self, sizes: SampleSizes, t: Float[Array, ""], key: PRNGKeyArray) -> StepDraws:
+        nu_key, sketch_key, inner_key, auxiliary_key = jax.random.split(solver_key(key), 4)
+        inner, auxiliary = _inner(inner_key, sizes, "inner", t), _inner(auxiliary_key, sizes, "auxiliary", t)
+        return StepDraws(nu_key, sketch_key, inner, auxiliary)
+
+    def draw_nu(self, pool: Pool, sizes: SampleSizes, sketch: Sketch, t: Float[Array, ""], draws: StepDraws) -> Picked:
+        """count_j / K1 of every outer sample of the chunk, and the subset that a sketch keeps."""
+        share_J = pool.shares(sizes.at("outer", t), sizes.most("outer"), draws.nu_key)
+        return sketch.pick(share_J, draws.sketch_key)
+
+    def look(self, chunk: Chunk, nu: Picked | None, inner: Inner, t: Float[Array, ""]) -> LogRatios:
+        """log g_j from K_t fresh inner samples."""
+        family, log_prob_each = self.on_batch(chunk.key, t, nu)
+        outer: Any = chunk.outer if nu is None else nu.of(chunk.outer)
+        inner_eps = family.noise.sample(inner.key, inner.count)
+        return log_ratios(family, log_prob_each, outer, inner_eps, inner.kept)
+
+    def weight(self, t: Float[Array, ""]) -> Float[Array, ""]:
+        return jnp.ones(())
+
+
+def solver_key(key: PRNGKeyArray) -> PRNGKeyArray:
+    """The part of a step's key that is the solver's; the other part chooses the iterate that a run returns."""
+    return jax.random.split(key)[0]
+
+
+def _inner(key: PRNGKeyArray, sizes: SampleSizes, kind: str, t: Float[Array, ""]) -> Inner:
+    return Inner(key, sizes.most(kind), sizes.at(kind, t))

@@ -1,0 +1,116 @@
+"""Algorithm 1 on one screen: compositional optimisation with a tracked inner mean, for every problem.
+
+noise -> mixing network -> conditional -> log ratios -> tracker -> gradient -> primary update -> auxiliary update
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Int, PRNGKeyArray
+
+from civi.errors import require
+from civi.estimate import Look, Sketch
+from civi.parts import groups, split
+from civi.problem.base import Chunk, Problem
+from civi.solver.base import OUTPUTS, Info
+from civi.solver.objective import OBJECTIVES, LogTrick, Objective
+from civi.tracker import TRACKERS, Auxiliary, Bank, Pool, PoolState, Tracker
+from civi.update import UPDATES, FirstOrder, Samples, SampleSizes, Update
+
+
+class EngineState(NamedTuple):
+    """What the next step needs."""
+
+    params: Any
+    optimiser: optax.OptState
+    pool: PoolState
+    pool_key: PRNGKeyArray
+    chunk_key: PRNGKeyArray
+    tracker: Any
+
+
+@dataclass(frozen=True)
+class CompositionalSolver:
+    """min over theta of E_nu[ f_nu( E_omega[ g_omega(theta) ] ) ] by tracking the inner mean (Algorithms 1 and 2)."""
+
+    steps: int = 3000
+    samples: Samples = field(default_factory=Samples)
+    pool: Pool = field(default_factory=Pool)
+    tracker: Tracker = field(default_factory=Bank, metadata={"kinds": TRACKERS})
+    objective: Objective = field(default_factory=LogTrick, metadata={"kinds": OBJECTIVES})
+    sketch: Sketch = field(default_factory=Sketch)
+    update: Update = field(default_factory=FirstOrder, metadata={"kinds": UPDATES})
+    output: str = "last"
+
+    def __post_init__(self) -> None:
+        require(self.steps >= 1, f"steps must be at least 1, not {self.steps}")
+        require(self.output in OUTPUTS, f"output must be one of {', '.join(OUTPUTS)}, not '{self.output}'")
+        self.pool.check_samples(self.samples)
+
+    def init(self, problem: Problem, key: PRNGKeyArray) -> EngineState:
+        """theta_1, the first chunk, and y_1 = g(theta_1)."""
+        params, _ = split(problem)
+        draws = problem.init_draws(self._sizes, key)
+        pool = self._pool(problem).init(problem.draw_outer, draws.pool_key)
+        look = problem.look(_chunk(pool, draws.chunk_key), None, draws.inner, jnp.asarray(1.0))
+        tracker = self.tracker.init(look, self._sizes.most("inner"))
+        optimiser = self._optimiser(params).init(params)
+        return EngineState(params, optimiser, pool, draws.pool_key, draws.chunk_key, tracker)
+
+    def step(
+        self, fixed: Problem, state: EngineState, t: Int[Array, ""], key: PRNGKeyArray
+    ) -> tuple[EngineState, Info]:
+        """One iteration of Algorithm 1."""
+        t = jnp.asarray(t, float)
+        problem: Any = eqx.combine(state.params, fixed)
+        pool, draws = self._pool(problem), problem.step_draws(self._sizes, t, key)
+
+        # Draw nu_1 .. nu_K1 over the chunk in use; a sketch keeps some of its entries.
+        chunk = _chunk(state.pool, state.chunk_key)
+        nu = problem.draw_nu(pool, self._sizes, self.sketch, t, draws)
+
+        def surrogate(params: Any) -> tuple[Array, tuple[Any, Any]]:
+            at: Any = eqx.combine(params, fixed)
+            look = at.look(chunk, nu, draws.inner, t)  # g at theta_t from K2 samples
+            tracked, tracker = self.tracker.observe(state.tracker, jax.lax.stop_gradient(look), nu.index_S)
+            value, report = self.objective.surrogate(at, look, tracked, nu)
+            return at.weight(t) * value, (tracker, report)
+
+        gradient, (tracker, report) = jax.grad(surrogate, has_aux=True)(state.params)
+
+        # Primary update: theta_{t+1}.
+        change, optimiser = self._optimiser(state.params).update(gradient, state.optimiser, state.params)
+        params = optax.apply_updates(state.params, change)
+
+        # Auxiliary update: the tracker may look at g again, at a query point near theta_{t+1}, with K3 samples.
+        next_pool, new_J = pool.advance(state.pool, problem.draw_outer, state.pool_key)
+        next_chunk = _chunk(next_pool, state.chunk_key)
+
+        def look_again(query: Any) -> Look:
+            return eqx.combine(query, fixed).look(next_chunk, None, draws.auxiliary, t)
+
+        tracker = self.tracker.refresh(tracker, Auxiliary(state.params, params, new_J, look_again))
+
+        info = Info(*report, optax.tree.norm(gradient), acceptance=jnp.ones(()))
+        return EngineState(params, optimiser, next_pool, state.pool_key, state.chunk_key, tracker), info
+
+    @property
+    def _sizes(self) -> SampleSizes:
+        return SampleSizes(self.samples, self.steps)
+
+    def _pool(self, problem: Any) -> Pool:
+        return problem.pool(self.pool, self.samples.outer)
+
+    def _optimiser(self, params: Any) -> optax.GradientTransformation:
+        return self.update.transformation(groups(params), self.steps)
+
+
+def _chunk(pool: PoolState, key: PRNGKeyArray) -> Chunk:
+    """The outer samples in use; their key changes when they do, as y_j can only be compared with g_j on equal data."""
+    return Chunk(pool.outer, jax.random.fold_in(key, pool.next_block))

@@ -1,0 +1,61 @@
+"""Settings that may differ between the groups of parameters that a problem declares, such as mixing and decoder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import optax
+
+from civi.errors import SettingError, require
+
+
+@dataclass(frozen=True)
+class PerGroup(Mapping[str, float]):
+    """A number for each group of parameters: PerGroup.of(mixing=1e-5, decoder=5e-4). Hashable, unlike a dict."""
+
+    items_: tuple[tuple[str, float], ...]
+
+    @classmethod
+    def of(cls, **values: float) -> PerGroup:
+        """From keyword arguments, in their order."""
+        require(len(values) > 0, "a setting per group needs at least one group, for example mixing:0.1,decoder:0")
+        return cls(tuple(values.items()))
+
+    def __getitem__(self, group: str) -> float:
+        return dict(self.items_)[group]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict(self.items_))
+
+    def __len__(self) -> int:
+        return len(self.items_)
+
+
+ByGroup = float | PerGroup
+
+
+def value_for(setting: ByGroup, group: str) -> float:
+    """The setting of this group; a plain number is that of every group."""
+    if not isinstance(setting, PerGroup):
+        return setting
+    if group not in setting:
+        raise SettingError(f"no value is given for the parameter group '{group}', only for {', '.join(setting)}")
+    return setting[group]
+
+
+def values_of(setting: ByGroup) -> list[float]:
+    """All values that a setting takes."""
+    return list(setting.values()) if isinstance(setting, PerGroup) else [setting]
+
+
+def by_group(
+    make: Callable[[str], optax.GradientTransformation], labels: Any, *settings: ByGroup
+) -> optax.GradientTransformation:
+    """make(group) for every group of `labels`; a single transformation where no setting differs between groups."""
+    names = sorted(set(jax.tree.leaves(labels)))
+    if not any(isinstance(setting, PerGroup) for setting in settings) or len(names) == 1:
+        return make(names[0])
+    return optax.partition({name: make(name) for name in names}, labels)
