@@ -191,7 +191,7 @@ CASES: dict[str, Callable[[Path], dict[str, Any]]] = {
     ),
     "banana": run("banana"),
     "waveform": run("waveform"),
-    "waveform-batch": run("waveform", "--steps", "100", "--set", "samples.batch=50"),
+    "waveform-batch": run("waveform", "--steps", "100", "--set", "problem.batch=50"),
     "resumed": resumed,
     "fit": fit,
     "compare": compare,
@@ -210,7 +210,7 @@ def main() -> None:
     parser.add_argument("--only", help="names of cases, separated by commas; a name may end in *")
     options = parser.parse_args()
     before = json.loads(options.against.read_text()) if options.against else {}
-    wanted = [part for part in (options.only or "*").split(",")]
+    wanted = (options.only or "*").split(",")
     found: dict[str, Any] = json.loads(options.out.read_text()) if options.out and options.out.exists() else {}
     different = 0
     for name, case in CASES.items():
@@ -218,7 +218,10 @@ def main() -> None:
             continue
         begun = time.perf_counter()
         with tempfile.TemporaryDirectory() as folder:
-            found[name] = json.loads(json.dumps(case(Path(folder))))
+            try:
+                found[name] = json.loads(json.dumps(case(Path(folder))))
+            except RuntimeError as error:
+                found[name] = {"failed": str(error)}
         changed = [key for key, value in before.get(name, found[name]).items() if found[name].get(key) != value]
         different += bool(changed)
         note = f"DIFFERS: {', '.join(changed)}" if changed else ("same" if name in before else "recorded")
