@@ -40,7 +40,8 @@ def run_training(plan: Plan, source: Any, context: RunContext) -> tuple[Posterio
     else:
         trained = _train_on_mesh(plan, problem, train_key, checkpoints, context)
     team.leave()
-    return posterior_of(trained.problem, trained), _training_measures(trained, time.perf_counter() - begun)
+    record = {"history": trained.history, "message": trained.message, "seconds": trained.seconds}
+    return posterior_of(trained.problem, **record), _training_measures(trained, time.perf_counter() - begun)
 
 
 def _train_on_mesh(plan: Plan, problem: Any, key: jax.Array, checkpoints: Checkpoints, context: RunContext) -> Trained:
@@ -84,9 +85,8 @@ def train_and_save(plan: Plan, problem: Any, key: jax.Array, checkpoints: Checkp
     return trained
 
 
-def posterior_of(problem: Any, trained: Trained) -> Posterior:
-    """The result of training as a posterior."""
-    record: dict[str, Any] = {"history": trained.history, "message": trained.message, "seconds": trained.seconds}
+def posterior_of(problem: Any, **record: Any) -> Posterior:
+    """A trained problem as a posterior; `record` holds the history, message and seconds of its training."""
     if isinstance(problem, AutoencoderProblem):
         return AmortisedPosterior(family=problem.family, decoder=problem.decoder, latent_dim=problem.dim, **record)
     return SemiImplicitPosterior(family=problem.family, seen=problem.target, **record)
@@ -141,7 +141,7 @@ def train_seeds(plan: Plan, seeds: Sequence[int], progress: Callable[[int], None
     judged = []
     for i in range(len(seeds)):
         one = eqx.combine(jax.tree.map(lambda leaf, i=i: leaf[i], trained.state.output), fixed)
-        judged.append(plan.task.judge(posterior_of(one, trained), (measure_keys[i], draw_keys[i]), "quick"))
+        judged.append(plan.task.judge(posterior_of(one), (measure_keys[i], draw_keys[i]), "quick"))
     batch = settings.problem.batch
     return Outcome(
         plan.solver,
