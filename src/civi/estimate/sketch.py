@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from civi.errors import require
-from civi.settings import check_settings
+from civi.settings import check_settings, self_checking
 
 Tree = TypeVar("Tree")
 
@@ -28,6 +28,7 @@ class Picked(eqx.Module):
         return tree_J if self.everything else jax.tree.map(lambda values_J: values_J[self.index_S], tree_J)
 
 
+@self_checking
 @dataclass(frozen=True)
 class Sketch:
     """Which outer samples enter the gradient, with weights that keep it unbiased.

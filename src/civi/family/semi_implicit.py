@@ -18,7 +18,7 @@ from civi.family.noise import GaussianNoise
 from civi.family.registry import CONDITIONALS
 from civi.parallel.mesh import spread
 from civi.parts import trained
-from civi.settings import Choice, check_settings
+from civi.settings import Choice, check_settings, self_checking
 
 NoiseDim = Annotated[int, "Dimension of the noise eps."]
 Conditioned = Annotated[str, Choice(CONDITIONALS), "Distribution of z given the noise."]
@@ -104,6 +104,7 @@ class SemiImplicit(eqx.Module):
         return z_J, jnp.logaddexp(logsumexp(pairs_JK, axis=1), own_J) - jnp.log(len(inner_eps) + 1.0)
 
 
+@self_checking
 @dataclass(frozen=True)
 class Architecture:
     """What a semi-implicit family is made of; `init` makes one for a given dimension.

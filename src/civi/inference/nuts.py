@@ -16,7 +16,7 @@ from jaxtyping import PRNGKeyArray
 from civi.errors import SettingError, require
 from civi.folders import cache_folder
 from civi.problem.target import Target
-from civi.settings import Setting, check_settings, describe, listing, override
+from civi.settings import Setting, check_settings, describe, listing, override, self_checking
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,7 @@ class Reference:
         return every[np.linspace(0, len(every) - 1, count).astype(int)]
 
 
+@self_checking
 @dataclass(frozen=True)
 class Nuts:
     """NUTS: the reference by Markov chains (NumPyro), 4 chains, cached."""

@@ -13,12 +13,13 @@ from civi.parallel.team import check_divides
 from civi.problem import ProblemSettings
 from civi.problem.architecture import Autoencoding
 from civi.problem.target.base import check_batch
-from civi.settings import Choice, Setting, check_settings, describe, listing, names, override
+from civi.settings import Choice, Setting, check_settings, describe, listing, names, override, self_checking
 from civi.solver import Method
 
 GROUPS = ("family", "problem", "pilot")
 
 
+@self_checking
 @dataclass(frozen=True)
 class Settings:
     """What is fitted and how: the family, the data a step sees, the pilot that looks first, and the solver."""

@@ -21,7 +21,7 @@ from civi.problem.autoencoder import AutoencoderProblem, Decoder
 from civi.problem.images import ImageDecoder, Images
 from civi.problem.posterior import PosteriorProblem
 from civi.problem.sentences import Recurrent, SentenceDecoder, SentenceReader, Sentences
-from civi.settings import check_settings
+from civi.settings import check_settings, self_checking
 
 
 @dataclass(frozen=True)
@@ -120,6 +120,7 @@ def _for_sentences(shape: TextArchitecture, words: int, key: PRNGKeyArray) -> tu
     return shape.encoder(reader, shape.hidden, keys[4]), decoder
 
 
+@self_checking
 @dataclass(frozen=True)
 class ProblemSettings:
     """How a problem uses its data; an autoencoder has a batch, and it alone may have a warm-up."""

@@ -7,6 +7,16 @@ The annotations serve to parse `name=value`, to check values given from Python, 
 """
 
 from civi.settings.changes import differences, override
-from civi.settings.fields import Choice, Setting, check_settings, describe, listing, names
+from civi.settings.fields import Choice, Setting, check_settings, describe, listing, names, self_checking
 
-__all__ = ["Choice", "Setting", "check_settings", "describe", "differences", "listing", "names", "override"]
+__all__ = [
+    "Choice",
+    "Setting",
+    "check_settings",
+    "describe",
+    "differences",
+    "listing",
+    "names",
+    "override",
+    "self_checking",
+]

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from numbers import Real
-from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
+from types import SimpleNamespace
+from typing import Annotated, Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 from civi.errors import SettingError, unknown
 from civi.settings.values import fault, shown, spell, words
+
+Kind = TypeVar("Kind", bound=type)
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +56,11 @@ def fields_of(settings: Any) -> dict[str, Field]:
 
 @cache
 def _declared(kind: type) -> dict[str, Field]:
-    hints = get_type_hints(kind, include_extras=True)
+    """The same from the class; `get_type_hints` of a class gives nothing where it is `self_checking`."""
+    hints: dict[str, Any] = {}
+    for base in reversed(kind.__mro__):
+        own = SimpleNamespace(__annotations__=vars(base).get("__annotations__", {}))
+        hints |= get_type_hints(own, vars(sys.modules[base.__module__]), include_extras=True)
     return {field.name: _field(hints[field.name]) for field in fields(kind)}
 
 
@@ -112,6 +120,15 @@ def check_settings(settings: Any, prefix: str = "") -> None:
         full = f"{prefix}.{name}" if prefix else name
         value = getattr(settings, name)
         check_value(full, field, value, shown(value))
+
+
+def self_checking(kind: Kind) -> Kind:
+    """Class decorator for dataclasses that call `check_settings`: type checkers at run time leave that to them.
+
+    Then a wrong value is a SettingError in the tests, which run under such a checker, as it is for users.
+    """
+    setattr(kind, "__no_type_check__", True)  # noqa: B010
+    return kind
 
 
 def check_value(path: str, field: Field, value: Any, written: str) -> None:

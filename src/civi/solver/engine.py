@@ -18,7 +18,7 @@ from civi.errors import require
 from civi.estimate import Look, Sketch
 from civi.parts import groups, split
 from civi.problem.base import Chunk, Problem
-from civi.settings import Choice, check_settings
+from civi.settings import Choice, check_settings, self_checking
 from civi.solver.base import Info, Output, Steps
 from civi.solver.objective import OBJECTIVES, LogTrick, Objective
 from civi.tracker import TRACKERS, Auxiliary, Bank, Pool, PoolState, Tracker
@@ -36,6 +36,7 @@ class EngineState(NamedTuple):
     tracker: Any
 
 
+@self_checking
 @dataclass(frozen=True)
 class CompositionalSolver:
     """min over theta of E_nu[ f_nu( E_omega[ g_omega(theta) ] ) ] by tracking the inner mean (Algorithms 1 and 2)."""

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 
 from civi.estimate import LogRatios, Picked, mix_own
 from civi.problem.oracles import OracleLook, OracleNu, OracleProblem
-from civi.settings import check_settings
+from civi.settings import check_settings, self_checking
 from civi.tracker import Tracked
 
 
@@ -32,6 +32,7 @@ class Objective(Protocol):
         ...
 
 
+@self_checking
 @dataclass(frozen=True)
 class LogTrick:
     """f_nu(y) = log y_nu of a semi-implicit problem (Eq. Logscale)."""

@@ -17,7 +17,7 @@ from civi.estimate.reverse import entropy_score, reverse_conditional
 from civi.family import Architecture
 from civi.parts import groups, split
 from civi.problem.semi_implicit import SemiImplicitProblem, solver_key
-from civi.settings import Choice, check_settings
+from civi.settings import Choice, check_settings, self_checking
 from civi.solver.base import DEFAULTS, Defaults, Info, Method, Output, Steps
 from civi.update import UPDATES, FirstOrder, Samples, Update
 
@@ -30,6 +30,7 @@ class UiviState(NamedTuple):
     log_step_size: Float[Array, ""]
 
 
+@self_checking
 @dataclass(frozen=True)
 class Uivi:
     """grad neg_elbo = E[(grad_z log q(z) - grad_z log p(x, z)) dz/dtheta], with grad_z log q(z) from reverse draws.

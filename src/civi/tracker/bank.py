@@ -18,7 +18,7 @@ from jaxtyping import Array, Float, Int
 from civi.errors import require
 from civi.estimate import LogRatios, log_sum_past
 from civi.parallel.mesh import spread
-from civi.settings import check_settings
+from civi.settings import check_settings, self_checking
 from civi.tracker.base import Auxiliary, Tracked
 
 
@@ -30,6 +30,7 @@ class BankState(NamedTuple):
     slot: Int[Array, ""]
 
 
+@self_checking
 @dataclass(frozen=True)
 class Bank:
     """Denominators from (steps + 1) K2 mixing outputs."""

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from civi.errors import require
-from civi.settings import check_settings
+from civi.settings import check_settings, self_checking
 from civi.update import Samples
 
 DrawOuter = Callable[[PRNGKeyArray, int], Any]
@@ -28,6 +28,7 @@ class PoolState(NamedTuple):
     steps_kept: Int[Array, ""]
 
 
+@self_checking
 @dataclass(frozen=True)
 class Pool:
     """A pool of outer samples, of which a chunk is in use and is replaced in whole or in part every few steps."""

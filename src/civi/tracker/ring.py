@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, Int
 
 from civi.errors import require
 from civi.estimate import Look
-from civi.settings import check_settings
+from civi.settings import check_settings, self_checking
 from civi.tracker.base import Auxiliary, Tracked
 from civi.tracker.smoothing import Average, begin, smooth
 
@@ -23,6 +23,7 @@ class RingState(NamedTuple):
     unseen_J: Bool[Array, " J"]
 
 
+@self_checking
 @dataclass(frozen=True)
 class Ring:
     """y_t = (1 - beta) y_{t-1} + beta g(theta_t), used in the same step; meant for a pool renewed piece by piece."""

@@ -12,7 +12,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from civi.errors import require
 from civi.estimate import Look
-from civi.settings import check_settings
+from civi.settings import check_settings, self_checking
 from civi.tracker.base import Auxiliary, Params, Tracked
 
 
@@ -50,6 +50,7 @@ def extrapolate(before: Params, after: Params, beta: Float[Array, ""]) -> Params
     return jax.tree.map(lambda old, new: (1 - 1 / beta) * old + new / beta, before, after)
 
 
+@self_checking
 @dataclass(frozen=True)
 class Smoothing(ABC):
     """y_{t+1} = (1 - beta_t) y_t + beta_t g(z_{t+1}), beta_t = beta t^(-decay), with K3 fresh inner samples."""

@@ -10,7 +10,7 @@ import optax
 from jaxtyping import Array
 
 from civi.errors import require
-from civi.settings import check_settings
+from civi.settings import check_settings, self_checking
 from civi.update import schedule
 from civi.update.civi_adam import civi_adam
 from civi.update.groups import ByGroup, by_group, value_for, values_of
@@ -28,6 +28,7 @@ class Update(Protocol):
         ...
 
 
+@self_checking
 @dataclass(frozen=True)
 class CiviAdam:
     """The paper's update with the theorem's schedules; C_alpha and C_gamma may differ between parameter groups."""
@@ -61,6 +62,7 @@ class CiviAdam:
         )
 
 
+@self_checking
 @dataclass(frozen=True)
 class FirstOrder:
     """adam, rmsprop or sgd of Optax, then the proximal step of l1 |theta|_1 + l2/2 |theta|^2 where these are given.

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from civi.errors import require
-from civi.settings import check_settings
+from civi.settings import check_settings, self_checking
 
 Schedule = Callable[[Array], Array]
 
@@ -34,6 +34,7 @@ def one_minus_gamma2(c_alpha: float, c_gamma: float, mu: float) -> Schedule:
     return lambda t: c_alpha * t ** (-2 / 5) * (1 - c_gamma * mu**t) ** 2
 
 
+@self_checking
 @dataclass(frozen=True)
 class Samples:
     """Numbers of samples per step; arrays have the largest size of the run and the rest is masked."""

@@ -20,7 +20,7 @@ from civi.family import Architecture
 from civi.inference.pilot.laplace import Climb, begin, inverse_factor, newton
 from civi.problem import PosteriorProblem
 from civi.problem.target import Frame, Framed, Target, check_shape
-from civi.settings import check_settings
+from civi.settings import check_settings, self_checking
 from civi.solver import train
 from civi.solver.gaussian import fullrank
 from civi.update import FirstOrder, Samples
@@ -38,6 +38,7 @@ class Guess(NamedTuple):
     factor: Any
 
 
+@self_checking
 @dataclass(frozen=True)
 class Gaussian:
     """Newton paths, the best Gaussian on each, then full-rank VI in the frame of the best.

@@ -14,7 +14,7 @@ from jaxtyping import Array, Float
 
 from civi.errors import TargetError, require
 from civi.problem.target import Frame, Framed, Target, check_shape
-from civi.settings import check_settings
+from civi.settings import check_settings, self_checking
 
 HALVINGS = 20
 FLATTEST = 1e-6
@@ -31,6 +31,7 @@ class Climb(NamedTuple):
     steps: Float[Array, ""]
 
 
+@self_checking
 @dataclass(frozen=True)
 class Laplace:
     """Location where Newton's method from 0 ends, factor from the inverse curvature there.
