@@ -75,19 +75,6 @@ def _number(value: Any) -> str:
     return str(value)
 
 
-def flat(described: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:
-    """Described settings as dotted names, as --set takes them."""
-    rows: list[tuple[str, str]] = []
-    for name, value in described.items():
-        if isinstance(value, dict):
-            rows += [(f"{prefix}{name}", str(value["kind"]))] if "kind" in value else []
-            rows += flat({key: item for key, item in value.items() if key != "kind"}, f"{prefix}{name}.")
-        else:
-            shown = ",".join(map(str, value)) if isinstance(value, list) else str(value)
-            rows.append((f"{prefix}{name}", shown))
-    return rows
-
-
 def console(*, stderr: bool = False) -> Console:
     """A console that is wide enough for tables when the output goes to a file."""
     width = None if os.environ.get("COLUMNS") else 100

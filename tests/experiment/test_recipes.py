@@ -19,6 +19,7 @@ from civi.errors import SettingError
 from civi.experiment.recipes import settings_for
 from civi.experiment.tasks import TASKS
 from civi.inference.diagnose import neg_elbo_bounds
+from civi.solver import LogTrick
 from civi.tracker import Extrapolated
 from civi.update import CiviAdam
 
@@ -43,15 +44,14 @@ def test_paper_has_the_constants_of_appendix_b(task):
     assert solver.tracker == Extrapolated(beta=c_beta, decay=0.0)
     assert type(solver.update) is CiviAdam
     assert (solver.update.c_alpha, solver.update.c_gamma, solver.update.mu) == (c_alpha, c_gamma, mu)
-    assert (solver.update.c_alpha_scale, solver.update.c_gamma_scale) == (-1.0, -1.0)
     assert solver.samples.growth == 0.0
 
 
 @pytest.mark.parametrize("task", TOYS)
 def test_paper_is_the_literal_algorithm(task):
     solver = settings_for(task, "civi", "paper").solver
-    assert (solver.inner_mean, solver.weigh, solver.output) == ("plain", "ratio", "last")
-    assert (solver.pool.draw, solver.sketch.form, solver.update.clip) == ("uniform", "none", 0.0)
+    assert (solver.objective, solver.output) == (LogTrick("plain", "ratio"), "last")
+    assert (solver.pool.draw, solver.sketch.form, solver.update.clip) == ("uniform", "none", None)
 
 
 @pytest.mark.parametrize("task", TOYS)
@@ -64,7 +64,7 @@ def test_paper_has_the_family_of_appendix_b(task):
 
 def test_default_bounds_the_objective_for_every_task():
     for task in TOYS:
-        assert settings_for(task, "civi", "default").solver.inner_mean == "safe"
+        assert settings_for(task, "civi", "default").solver.objective.inner_mean == "safe"
 
 
 def test_unknown_names_are_refused_with_the_nearest():

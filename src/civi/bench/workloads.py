@@ -50,7 +50,7 @@ def workload(name: str, solver: str = "civi", **samples: int) -> Workload:
     sizes = {"outer": ours.outer, "inner": ours.inner, "batch": ours.batch} | SIZES.get(name, {}) | samples
     if settings.family.mixing == "constant":
         sizes["inner"] = 1
-    chosen = replace(settings.solver.samples, stages=(), **sizes)
+    chosen = replace(settings.solver.samples, stages=None, **sizes)
     method = replace(settings.solver, steps=ENDLESS, samples=chosen)
     seen = settings.pilot.look(cast(Any, target(name)))
     return Workload(method, Model.make(settings.family, seen, jax.random.key(1)))

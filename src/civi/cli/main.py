@@ -41,6 +41,9 @@ def run(
     set_: Annotated[
         list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Change a setting, e.g. tracker.steps=20.")
     ] = None,
+    help_settings: Annotated[
+        bool, typer.Option("--help-settings", help="List all settings that --set takes, and run nothing.")
+    ] = False,
     distributed: Annotated[
         bool, typer.Option("--distributed", help="Use all devices, of a cluster's processes too (docs/distributed.md).")
     ] = False,
@@ -54,6 +57,10 @@ def run(
     wait: Annotated[int, typer.Option(help="Seconds to wait for the other processes to start.")] = 50,
 ) -> None:
     """Fit a task and write config.json, metrics.json, history.csv, draws.nc, figures/ and checkpoints/."""
+    if help_settings:
+        from civi.cli.settings import show_settings
+
+        return show_settings(task, solver, recipe, steps, set_ or [])
     if force and resume:
         raise SettingError("--force starts anew and --resume goes on: give one of them")
     from civi.experiment.tasks import find_task
@@ -141,7 +148,8 @@ def solvers() -> None:
     from civi.inference.nuts import Nuts
     from civi.solver import SOLVERS
 
-    for name, summary in {name: solver.__doc__ for name, solver in SOLVERS.items()} | {"nuts": Nuts.__doc__}.items():
+    summaries = {name: solver.__doc__ for name, solver in SOLVERS.items()} | {"nuts": Nuts.__doc__}
+    for name, summary in summaries.items():
         typer.echo(f"{name:<12} {(summary or '').splitlines()[0]}")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Annotated, Literal, TypeVar
 
 import equinox as eqx
 import jax
@@ -11,9 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from civi.errors import require
-
-FORMS = ("none", "dense", "sparse")
-
+from civi.settings import check_settings, self_checking
 
 Tree = TypeVar("Tree")
 
@@ -30,19 +28,23 @@ class Picked(eqx.Module):
         return tree_J if self.everything else jax.tree.map(lambda values_J: values_J[self.index_S], tree_J)
 
 
+@self_checking
 @dataclass(frozen=True)
 class Sketch:
-    """none: all n outer samples. dense: `size` of the n, scaled by n/size. sparse: `size` of those drawn by nu.
+    """Which outer samples enter the gradient, with weights that keep it unbiased.
 
     The paper scales by q/d_t with q undefined; unbiasedness asks for the number of candidates over d_t: n in the dense
     form and the number of non-zero entries in the sparse form (appendix A).
     """
 
-    form: str = "none"
-    size: int = 32
+    form: Annotated[
+        Literal["none", "dense", "sparse"],
+        "none: all outer samples enter; dense: sketch.size of all; sparse: sketch.size of those drawn in the step.",
+    ] = "none"
+    size: Annotated[int, "Outer samples that a dense or sparse sketch keeps."] = 32
 
     def __post_init__(self) -> None:
-        require(self.form in FORMS, f"sketch.form must be one of {', '.join(FORMS)}, not '{self.form}'")
+        check_settings(self, "sketch")
         require(self.size >= 1, f"sketch.size must be at least 1, not {self.size}")
 
     def pick(self, share_J: Float[Array, " J"], key: PRNGKeyArray) -> Picked:

@@ -15,7 +15,7 @@ from civi.experiment.report.history_figure import draw_history
 from civi.experiment.runners import runner_of
 from civi.files import write_json
 from civi.inference.posterior import Posterior
-from civi.progress import flat, result_table
+from civi.progress import result_table
 from civi.settings import differences
 
 
@@ -41,7 +41,7 @@ def run(plan: Plan, context: RunContext) -> dict[str, Any]:
         return {}
     metrics = _judge(plan, posterior, measures, context)
     folder, console = context.folder, context.console
-    console.print(result_table(metrics, flat(plan.described()["settings"])))
+    console.print(result_table(metrics, [(row.name, row.value) for row in plan.settings.listing()]))
     console.print(f"{posterior.message}; files are in {folder}, figures in {folder / 'figures'}", soft_wrap=True)
     return metrics
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import equinox as eqx
 import jax
@@ -11,15 +11,19 @@ import jax.numpy as jnp
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from civi.errors import require, unknown
+from civi.errors import require
 from civi.family.conditional import Conditional
 from civi.family.mixing import ACTIVATIONS, ConstantMixing, MixingNetwork
 from civi.family.noise import GaussianNoise
 from civi.family.registry import CONDITIONALS
 from civi.parallel.mesh import spread
 from civi.parts import trained
+from civi.settings import Choice, check_settings, self_checking
 
-MIXINGS = ("network", "constant")
+NoiseDim = Annotated[int, "Dimension of the noise eps."]
+Conditioned = Annotated[str, Choice(CONDITIONALS), "Distribution of z given the noise."]
+Scale = Annotated[float, "Standard deviation of the conditional at the start."]
+Spread = Annotated[float, "Factor of the mixing network's locations at the start."]
 
 
 class Outer(NamedTuple):
@@ -100,35 +104,34 @@ class SemiImplicit(eqx.Module):
         return z_J, jnp.logaddexp(logsumexp(pairs_JK, axis=1), own_J) - jnp.log(len(inner_eps) + 1.0)
 
 
+@self_checking
 @dataclass(frozen=True)
 class Architecture:
     """What a semi-implicit family is made of; `init` makes one for a given dimension.
 
-    spread multiplies the mixing network's first locations and scale is the conditional's first standard deviation.
     A wide spread of narrow conditionals lets the mixing find the shape first; a narrow spread of wide ones
     settles into one Gaussian over all modes.
     """
 
-    mixing: str = "network"
-    hidden: tuple[int, ...] = (50, 50)
-    activation: str = "relu"
-    noise_dim: int = 3
-    noise_scale: float = 1.0
-    conditional: str = "scaled"
-    scale: float = 0.37
-    spread: float = 3.0
+    mixing: Annotated[
+        Literal["network", "constant"],
+        "Whether the conditional's parameters depend on the noise (network) or not (constant).",
+    ] = "network"
+    hidden: Annotated[tuple[int, ...], "Widths of the mixing network's hidden layers."] = (50, 50)
+    activation: Annotated[str, Choice(ACTIVATIONS), "Activation function of the hidden layers."] = "relu"
+    noise_dim: NoiseDim = 3
+    noise_scale: Annotated[float, "Standard deviation of the noise."] = 1.0
+    conditional: Conditioned = "scaled"
+    scale: Scale = 0.37
+    spread: Spread = 3.0
 
     def __post_init__(self) -> None:
+        check_settings(self, "family")
         for name in ("scale", "spread", "noise_scale"):
             value = getattr(self, name)
             require(0 < value < float("inf"), f"family.{name} must be positive and finite, not {value}")
         require(self.noise_dim >= 1, f"family.noise_dim must be at least 1, not {self.noise_dim}")
         require(all(n >= 1 for n in self.hidden), f"family.hidden must be at least 1 each, not {self.hidden}")
-        if self.activation not in ACTIVATIONS:
-            raise unknown("activation", self.activation, ACTIVATIONS)
-        require(self.mixing in MIXINGS, f"family.mixing must be one of {', '.join(MIXINGS)}, not '{self.mixing}'")
-        if self.conditional not in CONDITIONALS:
-            raise unknown("conditional", self.conditional, CONDITIONALS)
 
     @classmethod
     def in_frame(cls, noise_dim: int) -> Architecture:

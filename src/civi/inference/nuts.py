@@ -7,7 +7,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import jax
 import numpy as np
@@ -16,7 +16,7 @@ from jaxtyping import PRNGKeyArray
 from civi.errors import SettingError, require
 from civi.folders import cache_folder
 from civi.problem.target import Target
-from civi.settings import describe, override
+from civi.settings import Setting, check_settings, describe, listing, override, self_checking
 
 
 @dataclass(frozen=True)
@@ -34,16 +34,18 @@ class Reference:
         return every[np.linspace(0, len(every) - 1, count).astype(int)]
 
 
+@self_checking
 @dataclass(frozen=True)
 class Nuts:
     """NUTS: the reference by Markov chains (NumPyro), 4 chains, cached."""
 
-    chains: int = 4
-    warmup: int = 1000
-    draws: int = 2500
-    accept: float = 0.9
+    chains: Annotated[int, "Markov chains, which run side by side."] = 4
+    warmup: Annotated[int, "Warm-up transitions of each chain, which are discarded."] = 1000
+    draws: Annotated[int, "Draws of each chain after the warm-up."] = 2500
+    accept: Annotated[float, "Acceptance probability that the step size is adapted to."] = 0.9
 
     def __post_init__(self) -> None:
+        check_settings(self)
         require(self.chains >= 2, f"chains must be at least 2, so that R-hat can be computed, not {self.chains}")
         require(self.warmup >= 1, f"warmup must be at least 1, not {self.warmup}")
         require(self.draws >= 4, f"draws must be at least 4, not {self.draws}")
@@ -52,6 +54,10 @@ class Nuts:
     def described(self) -> dict[str, Any]:
         """As JSON values, under the names that `changed` takes."""
         return describe(self)
+
+    def listing(self) -> list[Setting]:
+        """Every setting with its name, type, value and meaning."""
+        return listing(self)
 
     def changed(self, steps: int | None, assignments: Sequence[str]) -> Nuts:
         """With name=value applied; NUTS has draws and warm-up in place of training steps."""

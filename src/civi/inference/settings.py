@@ -4,31 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Annotated, Any
 
-from civi.errors import SettingError, require
+from civi.errors import SettingError, require, unknown
 from civi.family import Architecture
 from civi.inference.pilot import PILOTS, NoPilot, Pilot
 from civi.parallel.team import check_divides
 from civi.problem import ProblemSettings
 from civi.problem.architecture import Autoencoding
 from civi.problem.target.base import check_batch
-from civi.settings import describe, override
+from civi.settings import Choice, Setting, check_settings, describe, listing, names, override, self_checking
 from civi.solver import Method
 
 GROUPS = ("family", "problem", "pilot")
 
 
+@self_checking
 @dataclass(frozen=True)
 class Settings:
     """What is fitted and how: the family, the data a step sees, the pilot that looks first, and the solver."""
 
-    family: Architecture
-    solver: Any
-    problem: ProblemSettings = field(default_factory=ProblemSettings)
-    pilot: Pilot = field(default_factory=NoPilot, metadata={"kinds": PILOTS})
+    family: Annotated[Architecture, "The family that is fitted."]
+    solver: Annotated[Any, "The method that fits it."]
+    problem: Annotated[ProblemSettings, "How the problem uses its data."] = field(default_factory=ProblemSettings)
+    pilot: Annotated[Pilot, Choice(PILOTS), "Approximation whose location and scale the family starts from."] = field(
+        default_factory=NoPilot
+    )
 
     def __post_init__(self) -> None:
+        check_settings(self)
         pool = getattr(self.solver, "pool", None)
         kept = self.problem.batch is None or pool is None or pool.renew == 1
         require(kept, "problem.batch keeps a batch of data with its chunk of outer samples: set pool.renew to 1")
@@ -43,10 +47,23 @@ class Settings:
         every = describe(self)
         return {**every.pop("solver"), **every}
 
+    def listing(self) -> list[Setting]:
+        """Every setting with its name, type, value and meaning; the solver's come first, without its name."""
+        rows = listing(self)
+        mine = [row._replace(name=row.name.removeprefix("solver.")) for row in rows if row.name.startswith("solver.")]
+        return mine + [row for row in rows if not row.name.startswith("solver.")]
+
     def changed(self, steps: int | None, assignments: Sequence[str]) -> Settings:
         """With name=value applied: the solver's own settings by their names, the others below their group's."""
-        of_groups = [text for text in assignments if text.replace("=", ".").split(".")[0] in GROUPS]
-        of_solver = [text for text in assignments if text not in of_groups]
+        known = [*names(self.solver), *GROUPS]
+        of_groups: list[str] = []
+        of_solver: list[str] = []
+        for text in assignments:
+            path, equals, _ = text.partition("=")
+            first = path.split(".")[0].strip()
+            if equals and first and first not in known:
+                raise unknown("setting", first, known)
+            (of_groups if first in GROUPS else of_solver).append(text)
         of_solver += [] if steps is None else [f"steps={steps}"]
         return override(replace(self, solver=override(self.solver, of_solver)), of_groups)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
 
 import equinox as eqx
 import jax
@@ -16,23 +16,24 @@ from civi.family.amortised import Amortised, Encoder, Reader
 from civi.family.mixing import MixingNetwork, xavier_normal
 from civi.family.noise import GaussianNoise
 from civi.family.registry import CONDITIONALS
-from civi.family.semi_implicit import Architecture
+from civi.family.semi_implicit import Architecture, Conditioned, NoiseDim, Scale, Spread
 from civi.problem.autoencoder import AutoencoderProblem, Decoder
 from civi.problem.images import ImageDecoder, Images
 from civi.problem.posterior import PosteriorProblem
 from civi.problem.sentences import Recurrent, SentenceDecoder, SentenceReader, Sentences
+from civi.settings import check_settings, self_checking
 
 
 @dataclass(frozen=True)
 class Autoencoding(Architecture):
-    """An encoder of x and noise to z in R^latent_dim, and a decoder; noise_gain scales the noise's first weights."""
+    """An encoder of x and noise to z in R^latent_dim, and a decoder."""
 
-    noise_dim: int = 10
-    conditional: str = "diagonal"
-    scale: float = 1.0
-    spread: float = 1.0
-    latent_dim: int = 10
-    noise_gain: float = 1.0
+    noise_dim: NoiseDim = 10
+    conditional: Conditioned = "diagonal"
+    scale: Scale = 1.0
+    spread: Spread = 1.0
+    latent_dim: Annotated[int, "Dimension of the latent vector z."] = 10
+    noise_gain: Annotated[float, "Factor of the noise's weights at the start."] = 1.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -59,14 +60,11 @@ class Autoencoding(Architecture):
 
 @dataclass(frozen=True)
 class ImageArchitecture(Autoencoding):
-    """Networks with layers `hidden` (encoder) and `decoder_hidden`.
+    """Multilayer perceptrons as encoder and decoder."""
 
-    The noise enters the encoder's hidden layer `noise_layer`, counted from 1, beside what the layers before make of x.
-    """
-
-    hidden: tuple[int, ...] = (200, 200)
-    decoder_hidden: tuple[int, ...] = (200, 200)
-    noise_layer: int = 1
+    hidden: Annotated[tuple[int, ...], "Widths of the encoder's hidden layers."] = (200, 200)
+    decoder_hidden: Annotated[tuple[int, ...], "Widths of the decoder's hidden layers."] = (200, 200)
+    noise_layer: Annotated[int, "The encoder's hidden layer, counted from 1, that the noise enters."] = 1
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -82,16 +80,13 @@ class ImageArchitecture(Autoencoding):
 
 @dataclass(frozen=True)
 class TextArchitecture(Autoencoding):
-    """Encoder: embedding, LSTM of width `recurrent`, layers `hidden`. Decoder: embedding, LSTM told z, softmax.
+    """Encoder: embedding, LSTM, hidden layers. Decoder: embedding, LSTM told z, softmax."""
 
-    word_dropout is the share of words that the decoder is not told in training.
-    """
-
-    hidden: tuple[int, ...] = (256,)
-    latent_dim: int = 20
-    embedding: int = 256
-    recurrent: int = 256
-    word_dropout: float = 0.0
+    hidden: Annotated[tuple[int, ...], "Widths of the encoder's hidden layers after the LSTM."] = (256,)
+    latent_dim: Annotated[int, "Dimension of the latent vector z."] = 20
+    embedding: Annotated[int, "Dimension of the word embeddings."] = 256
+    recurrent: Annotated[int, "Width of the LSTMs."] = 256
+    word_dropout: Annotated[float, "Share of words that the decoder is not told in training."] = 0.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -125,18 +120,18 @@ def _for_sentences(shape: TextArchitecture, words: int, key: PRNGKeyArray) -> tu
     return shape.encoder(reader, shape.hidden, keys[4]), decoder
 
 
+@self_checking
 @dataclass(frozen=True)
 class ProblemSettings:
-    """How a problem uses its data.
+    """How a problem uses its data; an autoencoder has a batch, and it alone may have a warm-up."""
 
-    batch is the number of rows that a step sees (None: all); an autoencoder has one. warm_up is the number of steps
-    over which the KL to an autoencoder's prior gets its full weight (None: from the first step).
-    """
-
-    batch: int | None = None
-    warm_up: int | None = None
+    batch: Annotated[int | None, "Rows of data that a step sees; none: all."] = None
+    warm_up: Annotated[
+        int | None, "Steps over which the KL to an autoencoder's prior gets its full weight; none: from the first."
+    ] = None
 
     def __post_init__(self) -> None:
+        check_settings(self, "problem")
         require(self.batch is None or self.batch >= 1, f"problem.batch must be at least 1, or none, not {self.batch}")
         enough = self.warm_up is None or self.warm_up >= 1
         require(enough, f"problem.warm_up must be at least 1, or none, not {self.warm_up}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Annotated, Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
@@ -10,7 +10,11 @@ from civi.family import Architecture
 from civi.problem.base import Problem
 from civi.update import FirstOrder, Samples, Update
 
-OUTPUTS = ("last", "average", "uniform")
+Steps = Annotated[int, "Number of training steps."]
+Output = Annotated[
+    Literal["last", "average", "uniform"],
+    "Which iterate is returned: the last, the average of all, or one drawn uniformly.",
+]
 
 
 class Info(NamedTuple):

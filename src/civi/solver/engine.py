@@ -6,7 +6,7 @@ noise -> mixing network -> conditional -> log ratios -> tracker -> gradient -> p
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -18,7 +18,8 @@ from civi.errors import require
 from civi.estimate import Look, Sketch
 from civi.parts import groups, split
 from civi.problem.base import Chunk, Problem
-from civi.solver.base import OUTPUTS, Info
+from civi.settings import Choice, check_settings, self_checking
+from civi.solver.base import Info, Output, Steps
 from civi.solver.objective import OBJECTIVES, LogTrick, Objective
 from civi.tracker import TRACKERS, Auxiliary, Bank, Pool, PoolState, Tracker
 from civi.update import UPDATES, FirstOrder, Samples, SampleSizes, Update
@@ -35,22 +36,27 @@ class EngineState(NamedTuple):
     tracker: Any
 
 
+@self_checking
 @dataclass(frozen=True)
 class CompositionalSolver:
     """min over theta of E_nu[ f_nu( E_omega[ g_omega(theta) ] ) ] by tracking the inner mean (Algorithms 1 and 2)."""
 
-    steps: int = 3000
-    samples: Samples = field(default_factory=Samples)
-    pool: Pool = field(default_factory=Pool)
-    tracker: Tracker = field(default_factory=Bank, metadata={"kinds": TRACKERS})
-    objective: Objective = field(default_factory=LogTrick, metadata={"kinds": OBJECTIVES})
-    sketch: Sketch = field(default_factory=Sketch)
-    update: Update = field(default_factory=FirstOrder, metadata={"kinds": UPDATES})
-    output: str = "last"
+    steps: Steps = 3000
+    samples: Annotated[Samples, "Numbers of samples per step."] = field(default_factory=Samples)
+    pool: Annotated[Pool, "The outer samples and how long they are kept."] = field(default_factory=Pool)
+    tracker: Annotated[Tracker, Choice(TRACKERS), "How the inner mean is tracked."] = field(default_factory=Bank)
+    objective: Annotated[Objective, Choice(OBJECTIVES), "How the gradient uses the tracked inner mean."] = field(
+        default_factory=LogTrick
+    )
+    sketch: Annotated[Sketch, "Which outer samples enter the gradient."] = field(default_factory=Sketch)
+    update: Annotated[Update, Choice(UPDATES), "How the gradient changes the parameters."] = field(
+        default_factory=FirstOrder
+    )
+    output: Output = "last"
 
     def __post_init__(self) -> None:
+        check_settings(self)
         require(self.steps >= 1, f"steps must be at least 1, not {self.steps}")
-        require(self.output in OUTPUTS, f"output must be one of {', '.join(OUTPUTS)}, not '{self.output}'")
         self.pool.check_samples(self.samples)
 
     def init(self, problem: Problem, key: PRNGKeyArray) -> EngineState:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import Annotated, Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -11,6 +11,7 @@ from jaxtyping import Array, Float
 
 from civi.estimate import LogRatios, Picked, mix_own
 from civi.problem.oracles import OracleLook, OracleNu, OracleProblem
+from civi.settings import check_settings, self_checking
 from civi.tracker import Tracked
 
 
@@ -31,16 +32,22 @@ class Objective(Protocol):
         ...
 
 
+@self_checking
 @dataclass(frozen=True)
 class LogTrick:
-    """f_nu(y) = log y_nu of a semi-implicit problem (Eq. Logscale).
+    """f_nu(y) = log y_nu of a semi-implicit problem (Eq. Logscale)."""
 
-    inner_mean = safe mixes the own term into g and y with weight 1/(K_eff + 1); plain is the paper's.
-    weigh = entropy weights only grad log q by k (p does not depend on the inner noise); ratio weights grad log g.
-    """
+    inner_mean: Annotated[
+        Literal["safe", "plain"],
+        "safe: the own term enters g and y with weight 1/(K_eff + 1); plain: without it, as in the paper.",
+    ] = "safe"
+    weigh: Annotated[
+        Literal["entropy", "ratio"],
+        "What k = g/y multiplies: the gradient of log q alone (entropy) or of log q - log p (ratio, as in the paper).",
+    ] = "entropy"
 
-    inner_mean: Literal["safe", "plain"] = "safe"
-    weigh: Literal["entropy", "ratio"] = "entropy"
+    def __post_init__(self) -> None:
+        check_settings(self, "objective")
 
     def surrogate(self, problem: Any, look: LogRatios, tracked: Tracked, nu: Picked) -> tuple[Array, Report]:
         """sum_j share_j k_j log g_j with constant k_j = g_j / y_j, whose gradient is the paper's."""

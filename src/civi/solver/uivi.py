@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -17,7 +17,8 @@ from civi.estimate.reverse import entropy_score, reverse_conditional
 from civi.family import Architecture
 from civi.parts import groups, split
 from civi.problem.semi_implicit import SemiImplicitProblem, solver_key
-from civi.solver.base import DEFAULTS, OUTPUTS, Defaults, Info, Method
+from civi.settings import Choice, check_settings, self_checking
+from civi.solver.base import DEFAULTS, Defaults, Info, Method, Output, Steps
 from civi.update import UPDATES, FirstOrder, Samples, Update
 
 
@@ -29,30 +30,33 @@ class UiviState(NamedTuple):
     log_step_size: Float[Array, ""]
 
 
+@self_checking
 @dataclass(frozen=True)
 class Uivi:
     """grad neg_elbo = E[(grad_z log q(z) - grad_z log p(x, z)) dz/dtheta], with grad_z log q(z) from reverse draws.
 
-    HMC's step size moves towards `acceptance` by `adaptation` a step. samples.inner serves the reported value only.
+    samples.inner serves the reported value only.
     """
 
-    steps: int = 3000
-    samples: Samples = field(default_factory=Samples)
-    burn_in: int = 5
-    kept: int = 5
-    leapfrog: int = 5
-    acceptance: float = 0.9
-    adaptation: float = 0.05
-    update: Update = field(default_factory=FirstOrder, metadata={"kinds": UPDATES})
-    output: str = "last"
+    steps: Steps = 3000
+    samples: Annotated[Samples, "Numbers of samples per step."] = field(default_factory=Samples)
+    burn_in: Annotated[int, "HMC transitions per step that are discarded."] = 5
+    kept: Annotated[int, "HMC transitions per step whose draws are used."] = 5
+    leapfrog: Annotated[int, "Leapfrog steps per HMC transition."] = 5
+    acceptance: Annotated[float, "Acceptance rate that HMC's step size is adapted to."] = 0.9
+    adaptation: Annotated[float, "Rate at which the logarithm of HMC's step size is adapted."] = 0.05
+    update: Annotated[Update, Choice(UPDATES), "How the gradient changes the parameters."] = field(
+        default_factory=FirstOrder
+    )
+    output: Output = "last"
 
     def __post_init__(self) -> None:
+        check_settings(self)
         require(self.steps >= 1, f"steps must be at least 1, not {self.steps}")
         require(self.burn_in >= 0, f"burn_in must not be negative, not {self.burn_in}")
         require(self.kept >= 1, f"kept must be at least 1, not {self.kept}")
         require(self.leapfrog >= 1, f"leapfrog must be at least 1, not {self.leapfrog}")
         require(0 < self.acceptance < 1, f"acceptance must be in (0, 1), not {self.acceptance}")
-        require(self.output in OUTPUTS, f"output must be one of {', '.join(OUTPUTS)}, not '{self.output}'")
 
     def init(self, problem: SemiImplicitProblem, key: PRNGKeyArray) -> UiviState:
         """theta_1, and a first step size for noise of unit scale."""

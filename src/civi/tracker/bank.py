@@ -9,7 +9,7 @@ are differentiated, so a step costs one network pass and some more pairs, which 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +18,7 @@ from jaxtyping import Array, Float, Int
 from civi.errors import require
 from civi.estimate import LogRatios, log_sum_past
 from civi.parallel.mesh import spread
+from civi.settings import check_settings, self_checking
 from civi.tracker.base import Auxiliary, Tracked
 
 
@@ -29,13 +30,15 @@ class BankState(NamedTuple):
     slot: Int[Array, ""]
 
 
+@self_checking
 @dataclass(frozen=True)
 class Bank:
     """Denominators from (steps + 1) K2 mixing outputs."""
 
-    steps: int = 8
+    steps: Annotated[int, "Past steps whose mixing outputs are kept."] = 8
 
     def __post_init__(self) -> None:
+        check_settings(self, "tracker")
         require(self.steps >= 1, f"tracker.steps must be at least 1, not {self.steps}")
 
     def init(self, look: Any, inner: int) -> BankState:

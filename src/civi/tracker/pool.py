@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from civi.errors import require
+from civi.settings import check_settings, self_checking
 from civi.update import Samples
 
-DRAWS = ("each", "uniform")
 DrawOuter = Callable[[PRNGKeyArray, int], Any]
 
 
@@ -28,27 +28,26 @@ class PoolState(NamedTuple):
     steps_kept: Int[Array, ""]
 
 
+@self_checking
 @dataclass(frozen=True)
 class Pool:
-    """A pool of `size` samples (n of the paper; None: endless), in chunks of `chunk` (None: as many as samples.outer).
+    """A pool of outer samples, of which a chunk is in use and is replaced in whole or in part every few steps."""
 
-    Every `switch_every` steps (None: never) the fraction `renew` of the chunk is replaced by the pool's next samples.
-    draw = each: every sample of the chunk once. draw = uniform: nu_1 .. nu_K1 uniform over the chunk, with counts
-    (Eq. Logscale).
-    """
-
-    size: int | None = None
-    chunk: int | None = None
-    switch_every: int | None = 1
-    renew: float = 1.0
-    draw: str = "each"
+    size: Annotated[int | None, "Samples in the pool, n of the paper; none: fresh samples without end."] = None
+    chunk: Annotated[int | None, "Samples in use at a time; none: as many as samples.outer."] = None
+    switch_every: Annotated[int | None, "Steps after which samples of the chunk are replaced; none: never."] = 1
+    renew: Annotated[float, "Fraction of the chunk that is replaced by the pool's next samples."] = 1.0
+    draw: Annotated[
+        Literal["each", "uniform"],
+        "each: every sample of the chunk once; uniform: K1 draws with replacement (Eq. Logscale).",
+    ] = "each"
 
     def __post_init__(self) -> None:
+        check_settings(self, "pool")
         for name in ("size", "chunk", "switch_every"):
             value = getattr(self, name)
             require(value is None or value >= 1, f"pool.{name} must be at least 1, or none, not {value}")
         require(0 < self.renew <= 1, f"pool.renew must be in (0, 1], not {self.renew}")
-        require(self.draw in DRAWS, f"pool.draw must be one of {', '.join(DRAWS)}, not '{self.draw}'")
         if self.size is None or self.chunk is None:
             return
         fits = self.chunk <= self.size

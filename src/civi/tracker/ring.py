@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -11,6 +11,7 @@ from jaxtyping import Array, Bool, Int
 
 from civi.errors import require
 from civi.estimate import Look
+from civi.settings import check_settings, self_checking
 from civi.tracker.base import Auxiliary, Tracked
 from civi.tracker.smoothing import Average, begin, smooth
 
@@ -22,13 +23,15 @@ class RingState(NamedTuple):
     unseen_J: Bool[Array, " J"]
 
 
+@self_checking
 @dataclass(frozen=True)
 class Ring:
     """y_t = (1 - beta) y_{t-1} + beta g(theta_t), used in the same step; meant for a pool renewed piece by piece."""
 
-    beta: float = 0.3
+    beta: Annotated[float, "Weight of the step's own estimate in the moving average."] = 0.3
 
     def __post_init__(self) -> None:
+        check_settings(self, "tracker")
         require(0 < self.beta <= 1, f"tracker.beta must be in (0, 1], not {self.beta}")
 
     def init(self, look: Look, inner: int) -> RingState:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +12,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from civi.errors import require
 from civi.estimate import Look
+from civi.settings import check_settings, self_checking
 from civi.tracker.base import Auxiliary, Params, Tracked
 
 
@@ -49,14 +50,16 @@ def extrapolate(before: Params, after: Params, beta: Float[Array, ""]) -> Params
     return jax.tree.map(lambda old, new: (1 - 1 / beta) * old + new / beta, before, after)
 
 
+@self_checking
 @dataclass(frozen=True)
 class Smoothing(ABC):
     """y_{t+1} = (1 - beta_t) y_t + beta_t g(z_{t+1}), beta_t = beta t^(-decay), with K3 fresh inner samples."""
 
-    beta: float = 0.5
-    decay: float = 0.0
+    beta: Annotated[float, "Weight of the new estimate in the moving average at the first step."] = 0.5
+    decay: Annotated[float, "Exponent of the decay of the weight, beta t^(-decay); 0: constant."] = 0.0
 
     def __post_init__(self) -> None:
+        check_settings(self, "tracker")
         require(0 < self.beta <= 1, f"tracker.beta must be in (0, 1], not {self.beta}")
         require(self.decay >= 0, f"tracker.decay must not be negative, not {self.decay}")
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Annotated, Any, Literal, Protocol, runtime_checkable
 
 import jax.numpy as jnp
 import optax
 from jaxtyping import Array
 
 from civi.errors import require
+from civi.settings import check_settings, self_checking
 from civi.update import schedule
 from civi.update.civi_adam import civi_adam
 from civi.update.groups import ByGroup, by_group, value_for, values_of
 from civi.update.proximal import proximal
+
+Clip = Annotated[float | None, "Largest norm of the gradient, which is scaled down to it; none: no limit."]
 
 
 @runtime_checkable
@@ -25,17 +28,19 @@ class Update(Protocol):
         ...
 
 
+@self_checking
 @dataclass(frozen=True)
 class CiviAdam:
     """The paper's update with the theorem's schedules; C_alpha and C_gamma may differ between parameter groups."""
 
-    c_alpha: ByGroup = 3e-4
-    c_gamma: ByGroup = 0.9
-    mu: float = 0.999
-    xi: float = 1e-8
-    clip: float | None = None
+    c_alpha: Annotated[ByGroup, "C_alpha of the step size alpha_t = C_alpha t^(-1/5)."] = 3e-4
+    c_gamma: Annotated[ByGroup, "C_gamma of the momentum gamma1_t = C_gamma mu^t."] = 0.9
+    mu: Annotated[float, "Base of the decay of the momentum, mu^t."] = 0.999
+    xi: Annotated[float, "Constant added to the root of the second moment."] = 1e-8
+    clip: Clip = None
 
     def __post_init__(self) -> None:
+        check_settings(self, "update")
         for value in values_of(self.c_alpha):
             require(value > 0, f"update.c_alpha must be positive, not {value}")
         for value in values_of(self.c_gamma):
@@ -57,27 +62,28 @@ class CiviAdam:
         )
 
 
+@self_checking
 @dataclass(frozen=True)
 class FirstOrder:
     """adam, rmsprop or sgd of Optax, then the proximal step of l1 |theta|_1 + l2/2 |theta|^2 where these are given.
 
     l2 may differ between parameter groups.
-    decay: constant, cosine (to 0 at the last step), hold (constant for the first half, then cosine) or power
-    (learning_rate t^(-power)).
     """
 
-    rule: Literal["adam", "rmsprop", "sgd"] = "adam"
-    learning_rate: float = 1e-2
-    decay: Literal["cosine", "hold", "power", "constant"] = "cosine"
-    power: float = 0.5
-    clip: float | None = None
-    l1: float = 0.0
-    l2: ByGroup = 0.0
+    rule: Annotated[Literal["adam", "rmsprop", "sgd"], "Optax's rule."] = "adam"
+    learning_rate: Annotated[float, "Learning rate at the first step."] = 1e-2
+    decay: Annotated[
+        Literal["cosine", "hold", "power", "constant"],
+        "Learning rate over the run: cosine to 0, constant for half the run then cosine (hold), or t^(-power).",
+    ] = "cosine"
+    power: Annotated[float, "Exponent of decay=power."] = 0.5
+    clip: Clip = None
+    l1: Annotated[float, "Weight of the proximal penalty |theta|_1."] = 0.0
+    l2: Annotated[ByGroup, "Weight of the proximal penalty |theta|^2 / 2."] = 0.0
 
     def __post_init__(self) -> None:
-        require(self.rule in RULES, f"update.rule must be one of {', '.join(RULES)}, not '{self.rule}'")
+        check_settings(self, "update")
         require(self.learning_rate > 0, f"update.learning_rate must be positive, not {self.learning_rate}")
-        require(self.decay in DECAYS, f"update.decay must be one of {', '.join(DECAYS)}, not '{self.decay}'")
         for value in (self.l1, *values_of(self.l2)):
             require(value >= 0, f"update.l1 and update.l2 must not be negative, not {value}")
         _check_clip(self.clip)
@@ -105,7 +111,6 @@ class FirstOrder:
 
 
 RULES = {"adam": optax.adam, "rmsprop": optax.rmsprop, "sgd": optax.sgd}
-DECAYS = ("cosine", "hold", "power", "constant")
 UPDATES: dict[str, type] = {"civi-adam": CiviAdam, "optax": FirstOrder}
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array
 
 from civi.errors import require
+from civi.settings import check_settings, self_checking
 
 Schedule = Callable[[Array], Array]
 
@@ -33,28 +34,26 @@ def one_minus_gamma2(c_alpha: float, c_gamma: float, mu: float) -> Schedule:
     return lambda t: c_alpha * t ** (-2 / 5) * (1 - c_gamma * mu**t) ** 2
 
 
+@self_checking
 @dataclass(frozen=True)
 class Samples:
-    """K1 = outer, K2 = inner and K3 = auxiliary samples per step (auxiliary = None: as many as inner).
+    """Numbers of samples per step; arrays have the largest size of the run and the rest is masked."""
 
-    growth = 0.8 makes them the theorem's C t^(4/5). stages = (1, 50, 100) gives K2 these values in equal parts of the
-    run (SIVI). Arrays have the largest size of the run and the rest is masked.
-    """
-
-    outer: int = 128
-    inner: int = 100
-    auxiliary: int | None = None
-    growth: float = 0.0
-    stages: tuple[int, ...] | None = None
+    outer: Annotated[int, "Outer samples per step, K1."] = 128
+    inner: Annotated[int, "Inner samples per step, K2."] = 100
+    auxiliary: Annotated[int | None, "Inner samples of the auxiliary update, K3; none: as many as K2."] = None
+    growth: Annotated[float, "Exponent of K_t = C t^growth; 0.8 is the theorem's, 0 is constant."] = 0.0
+    stages: Annotated[tuple[int, ...] | None, "Values of K2 in equal parts of the run; none: samples.inner."] = None
 
     def __post_init__(self) -> None:
+        check_settings(self, "samples")
         require(self.outer >= 1, f"samples.outer (K1) must be at least 1, not {self.outer}")
         require(self.inner >= 1, f"samples.inner (K2) must be at least 1, not {self.inner}")
         few = self.auxiliary is not None and self.auxiliary < 1
         require(not few, f"samples.auxiliary (K3) must be at least 1, or none (as K2), not {self.auxiliary}")
         require(0 <= self.growth <= 1, f"samples.growth must be in [0, 1], not {self.growth}")
-        stages = self.stages or ()
-        require(all(k >= 1 for k in stages), f"samples.stages must be at least 1 each, not {self.stages}")
+        require(self.stages != (), "samples.stages must have at least one number, or be none")
+        require(all(k >= 1 for k in self.stages or ()), f"samples.stages must be at least 1 each, not {self.stages}")
 
     def constant(self, kind: str) -> int:
         """C of K_t = C t^growth, for kind = outer, inner or auxiliary."""

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from civi.errors import OutputError
 from civi import files
-from civi.progress import flat, measures, result_table
+from civi.progress import measures, result_table
 
 METRICS = {
     "task": "banana",
@@ -121,14 +121,3 @@ def test_the_table_has_measures_then_settings_under_the_names_of_the_run():
     assert cells[0] == ["seed", "3"]
     assert ["neg_elbo", "0.1235 ± 0.0012"] in cells
     assert cells[-2:] == [["steps", "4"], ["tracker", "bank"]]
-
-
-def test_flat_gives_dotted_names_with_the_kind_of_a_part_as_its_value():
-    described = {"steps": 4, "tracker": {"kind": "ring", "beta": 0.2}, "family": {"hidden": [4, 5], "scale": 0.5}}
-    assert flat(described) == [
-        ("steps", "4"),
-        ("tracker", "ring"),
-        ("tracker.beta", "0.2"),
-        ("family.hidden", "4,5"),
-        ("family.scale", "0.5"),
-    ]

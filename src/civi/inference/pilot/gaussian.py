@@ -7,7 +7,7 @@ Gaussian of highest ELBO lies on the way (Zhang et al. 2022, Pathfinder, whose l
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -20,6 +20,7 @@ from civi.family import Architecture
 from civi.inference.pilot.laplace import Climb, begin, inverse_factor, newton
 from civi.problem import PosteriorProblem
 from civi.problem.target import Frame, Framed, Target, check_shape
+from civi.settings import check_settings, self_checking
 from civi.solver import train
 from civi.solver.gaussian import fullrank
 from civi.update import FirstOrder, Samples
@@ -37,22 +38,23 @@ class Guess(NamedTuple):
     factor: Any
 
 
+@self_checking
 @dataclass(frozen=True)
 class Gaussian:
-    """Newton paths of `climb` steps, the best Gaussian on each, then `steps` of full-rank VI in the frame of the best.
+    """Newton paths, the best Gaussian on each, then full-rank VI in the frame of the best.
 
-    `starts` paths begin at points in (-2, 2) and as many around the best Gaussian of these, WIDER times as wide: a mode
+    Half of the paths begin at points in (-2, 2) and half around the best Gaussian of these, WIDER times as wide: a mode
     that lies outside of (-2, 2) may be found from there.
-    The steps see `batch` rows of data each (None: all).
     """
 
-    starts: int = 4
-    climb: int = 25
-    steps: int = 1000
-    learning_rate: float = 0.02
-    batch: int | None = None
+    starts: Annotated[int, "Newton paths from points in (-2, 2), and as many again from further away."] = 4
+    climb: Annotated[int, "Newton steps of a path."] = 25
+    steps: Annotated[int, "Steps of full-rank variational inference after the paths."] = 1000
+    learning_rate: Annotated[float, "Learning rate of these steps."] = 0.02
+    batch: Annotated[int | None, "Rows of data that each of these steps sees; none: all."] = None
 
     def __post_init__(self) -> None:
+        check_settings(self, "pilot")
         require(self.starts >= 1, f"pilot.starts must be at least 1, not {self.starts}")
         require(self.climb >= 0, f"pilot.climb must not be negative, not {self.climb}")
         require(self.steps >= 0, f"pilot.steps must not be negative, not {self.steps}")

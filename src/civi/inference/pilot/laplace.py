@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import equinox as eqx
 import jax
@@ -14,6 +14,7 @@ from jaxtyping import Array, Float
 
 from civi.errors import TargetError, require
 from civi.problem.target import Frame, Framed, Target, check_shape
+from civi.settings import check_settings, self_checking
 
 HALVINGS = 20
 FLATTEST = 1e-6
@@ -30,16 +31,18 @@ class Climb(NamedTuple):
     steps: Float[Array, ""]
 
 
+@self_checking
 @dataclass(frozen=True)
 class Laplace:
-    """Location where Newton's method from 0 ends after at most `steps` steps, factor from the inverse curvature there.
+    """Location where Newton's method from 0 ends, factor from the inverse curvature there.
 
     That is the mode, unless 0 is itself a saddle (between two equal modes, say): then it stays there.
     """
 
-    steps: int = 100
+    steps: Annotated[int, "Most steps of Newton's method."] = 100
 
     def __post_init__(self) -> None:
+        check_settings(self, "pilot")
         require(self.steps >= 1, f"pilot.steps must be at least 1, not {self.steps}")
 
     def look(self, target: Target) -> Target:

@@ -1,0 +1,57 @@
+"""The table of all settings of a run: what `civi run TASK --help-settings` prints."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from civi.errors import unknown
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from civi.settings import Setting
+
+WIDE = 1000  # columns: more than any setting needs on one line
+
+
+def show_settings(task: str, solver: str, recipe: str, steps: int | None, assignments: Sequence[str]) -> None:
+    """Print the settings of a solver on a task; nothing is run, and a user's own data are not needed.
+
+    Each setting is one line where the output goes to a file or a pipe.
+
+    Args:
+        task: name of the task.
+        solver: name of the solver, or nuts.
+        recipe: name of the recipe that the values come from.
+        steps: number of training steps; the recipe's for None.
+        assignments: changes of settings as name=value, which the table shows as made.
+    """
+    from civi.experiment.tasks import OWN_DATA, TASKS
+
+    if task not in TASKS and task not in OWN_DATA:
+        raise unknown("task", task, [*TASKS, *OWN_DATA])
+    from civi.experiment.recipes import settings_for
+    from civi.progress import console
+
+    settings = settings_for(task, solver, recipe).changed(steps, assignments)
+    table = settings_table(settings.listing(), f"{task} with {solver}, recipe {recipe}: change with --set NAME=VALUE")
+    screen = console()
+    if not screen.is_terminal:
+        screen.width = WIDE
+    screen.print(table, highlight=False)
+
+
+def settings_table(rows: Sequence[Setting], title: str) -> Table:
+    """One line for every setting; in a narrow terminal the meaning and the type are wrapped."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+    table.add_column("setting", no_wrap=True)
+    table.add_column("type")
+    table.add_column("value", overflow="fold")
+    table.add_column("meaning")
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    return table
