@@ -138,3 +138,35 @@ def test_mix_own_is_the_weighted_mean_and_its_weight_has_no_gradient():
 def test_mix_own_without_weight_is_the_plain_mean():
     log_mean, own = jnp.array([-3.0, 1.0]), jnp.array([0.5, 90.0])
     np.testing.assert_array_equal(mix_own(log_mean, own, jnp.asarray(0.0)), log_mean)
+
+
+@pytest.fixture(scope="module")
+def errors_by_inner():
+    """Of log g_j by K inner samples, for K = 8, 16, 32, 64: minus log q(z_j) + log p(z_j), one row for every key.
+
+    The error of g_j itself, whose mean is 0, is subtracted: what is left has the same mean and far less noise.
+    """
+    family, sizes = linear_family(noise_scale=0.8), jnp.array([8, 16, 32, 64])
+
+    def look(key):
+        outer_key, inner_key = jax.random.split(key)
+        outer, inner_eps = family.draw_outer(outer_key, 20), family.noise.sample(inner_key, 64)
+        return jax.lax.map(lambda kept: log_ratios(family, minus_square, outer, inner_eps, kept), sizes)
+
+    ratios = jax.jit(lambda keys: jax.lax.map(look, keys))(jax.random.split(jax.random.key(4), 500))
+    exact = log_q(family, np.asarray(ratios.z_J).reshape(-1, 2)).reshape(ratios.fresh_J.shape)
+    error = np.asarray(ratios.fresh_J + ratios.log_p_J, np.float64) - exact
+    return np.asarray(sizes), (error - np.expm1(error)).mean(-1), error
+
+
+def slope_of(sizes, values):
+    """Of the logarithm of values in the logarithm of K."""
+    return np.polyfit(np.log(sizes), np.log(values), 1)[0]
+
+
+def test_the_bias_of_the_plain_mean_falls_as_one_over_the_inner_samples(errors_by_inner):
+    """E[log mean_K g] - log E[g] ~ -var / (2 K), where the size of an error falls as the root of that only."""
+    sizes, without_noise, error = errors_by_inner
+    assert (z_scores(without_noise, 0) < -LIMIT).all()
+    assert -1.15 < slope_of(sizes, -without_noise.mean(0)) < -0.85
+    assert -0.65 < slope_of(sizes, error.std((0, 2))) < -0.4

@@ -9,9 +9,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from civi.errors import require
 from civi.estimate import LogRatios, Picked, mix_own
 from civi.problem.oracles import OracleLook, OracleNu, OracleProblem
 from civi.tracker import Tracked
+
+INNER_MEANS = ("safe", "plain")
+WEIGHS = ("entropy", "ratio")
 
 
 class Report(NamedTuple):
@@ -41,6 +45,11 @@ class LogTrick:
 
     inner_mean: Literal["safe", "plain"] = "safe"
     weigh: Literal["entropy", "ratio"] = "entropy"
+
+    def __post_init__(self) -> None:
+        for name, known in {"inner_mean": INNER_MEANS, "weigh": WEIGHS}.items():
+            value = getattr(self, name)
+            require(value in known, f"objective.{name} must be one of {', '.join(known)}, not '{value}'")
 
     def surrogate(self, problem: Any, look: LogRatios, tracked: Tracked, nu: Picked) -> tuple[Array, Report]:
         """sum_j share_j k_j log g_j with constant k_j = g_j / y_j, whose gradient is the paper's."""
