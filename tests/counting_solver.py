@@ -6,12 +6,13 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from civi.solver import Info, Model
-from civi.solver.base import split
+from civi.parts import split
+from civi.problem import PosteriorProblem
+from civi.solver import Info
 
 
 class CountingState(NamedTuple):
-    params: Model
+    params: PosteriorProblem
     walk: jax.Array
 
 
@@ -25,8 +26,8 @@ class CountingSolver:
     bad_part: str = "params"
     bad_value: float = float("nan")
 
-    def init(self, model, key):
-        return CountingState(split(model)[0], jnp.zeros(()))
+    def init(self, problem, key):
+        return CountingState(split(problem)[0], jnp.zeros(()))
 
     def step(self, fixed, state, t, key):
         fails = jnp.isin(t, jnp.asarray(self.bad, int))

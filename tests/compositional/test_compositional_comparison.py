@@ -6,10 +6,10 @@ from pathlib import Path
 import jax.numpy as jnp
 import numpy as np
 
-from civi.compositional import Result, Scgd
+from civi.compositional import Result, scgd
 from civi.compositional.comparison import Arena, Entry, arenas, draw, table
+from civi.compositional.minimise import History
 from civi.compositional.problems import portfolio
-from civi.compositional.step import Info
 
 PAGE = Path(__file__).parents[2] / "docs" / "compositional.md"
 
@@ -27,9 +27,9 @@ def made_up(thetas) -> tuple[Arena, list[tuple[Entry, Result]]]:
     """A run of three steps and two seeds on the portfolio that ends at these thetas."""
     assets = portfolio()
     gaps = np.array([[0.9, 0.5, 0.1], [0.8, 0.6, 0.3]])
-    history = Info(jnp.zeros((2, 3)), jnp.ones((2, 3)), jnp.full((2, 3), 1234), jnp.array([[True, False, False]] * 2))
+    history = History(jnp.zeros((2, 3)), jnp.ones((2, 3)), jnp.full((2, 3), 1234), jnp.array([[True, False, False]] * 2))
     arena = Arena("portfolio", assets.problem, jnp.zeros(4), assets.error)
-    return arena, [(Entry("scgd", Scgd(), 3), Result(thetas, history, gaps))]
+    return arena, [(Entry("scgd", scgd(), 3), Result(thetas, history, gaps))]
 
 
 def test_the_table_has_the_numbers_of_the_runs():

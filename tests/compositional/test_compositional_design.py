@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from civi.compositional import AscPg, Cadam, Civi, Nmc, Scgd, minimise
+from civi.compositional import asc_pg, cadam, civi, minimise, nmc, scgd
 from civi.compositional.problems import linear_design
 from civi.estimate import Sketch
 from civi.update import FirstOrder, Samples
@@ -72,10 +72,10 @@ def gaps(method, steps) -> np.ndarray:
 @pytest.mark.parametrize(
     ("method", "steps"),
     [
-        (Scgd(), 300),
-        (AscPg(), 300),
-        (Cadam(), 300),
-        (Civi(samples=Samples(4, 4, growth=0.8), sketch=Sketch("sparse", 8)), 120),
+        (scgd(), 300),
+        (asc_pg(), 300),
+        (cadam(), 300),
+        (civi(samples=Samples(4, 4, growth=0.8), sketch=Sketch("sparse", 8)), 120),
     ],
     ids=["scgd", "asc-pg", "cadam", "civi-sketched"],
 )
@@ -87,7 +87,7 @@ def test_a_good_design_is_found_from_a_bad_one(method, steps):
 def test_nested_monte_carlo_with_one_inner_sample_measures_one_direction_twice():
     """E|X(w - w')|^2 is largest with all rows on the first axis of the prior: 1/2 log(1 + 2 * 4), not the best gain."""
     missed = 1 - 0.5 * np.log(1 + 2 * 4.0) / BEST
-    found = gaps(Nmc(FirstOrder(learning_rate=0.03), Samples(16, 1)), 300)
+    found = gaps(nmc(FirstOrder(learning_rate=0.03), Samples(16, 1)), 300)
     np.testing.assert_allclose(found, missed, atol=0.02)
     np.testing.assert_allclose(1 - DESIGN.one_sample_gain() / BEST, missed, rtol=1e-4)
     assert missed > 0.15

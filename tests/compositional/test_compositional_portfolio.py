@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from civi.compositional import AscPg, Cadam, Civi, Nmc, Result, Scgd, minimise
+from civi.compositional import Result, asc_pg, cadam, civi, minimise, nmc, scgd
 from civi.compositional.problems import Portfolio, portfolio
 from civi.update import FirstOrder, Samples
 from montecarlo import agrees
@@ -35,7 +35,7 @@ def test_the_optimum_is_stationary_and_the_error_is_relative():
 
 @pytest.mark.parametrize(
     ("method", "steps"),
-    [(Scgd(c_alpha=1.0), 600), (AscPg(c_alpha=0.5), 600), (Cadam(), 600)],
+    [(scgd(c_alpha=1.0), 600), (asc_pg(c_alpha=0.5), 600), (cadam(), 600)],
     ids=["scgd", "asc-pg", "cadam"],
 )
 def test_methods_that_track_reach_the_optimum(method, steps):
@@ -48,7 +48,7 @@ def test_methods_that_track_reach_the_optimum(method, steps):
 
 def test_civi_reaches_the_optimum_with_the_theorem_s_batches():
     """Each of f, grad g and g is called ceil(t^(4/5)) times in step t, and g 256 times for y_1."""
-    results = runs(Civi(), 200)
+    results = runs(civi(), 200)
     assert agrees(thetas(results), OPTIMUM)
     batches = np.ceil(np.arange(1, 201) ** 0.8 - 1e-9)
     np.testing.assert_array_equal(results[0].history.oracle_calls, np.cumsum(3 * batches) + 256)
@@ -57,14 +57,14 @@ def test_civi_reaches_the_optimum_with_the_theorem_s_batches():
 def test_the_wrong_sign_is_noticed():
     """With the sign of the returns turned round, the methods reach -x*, and the comparison with x* says so."""
     turned = Portfolio(-ASSETS.mean, ASSETS.factor, ASSETS.risk_aversion)
-    found = thetas(runs(Civi(), 200, turned))
+    found = thetas(runs(civi(), 200, turned))
     assert agrees(found, -OPTIMUM)
     assert not agrees(found, OPTIMUM)
 
 
 def test_nested_monte_carlo_with_one_inner_sample_reaches_half_the_optimum():
     """K/(K + 1) x*: the bias does not go away, and the tests of the methods above would notice it."""
-    results = runs(Nmc(FirstOrder("sgd", 0.3), Samples(16, 1)), 600)
+    results = runs(nmc(FirstOrder("sgd", 0.3), Samples(16, 1)), 600)
     assert agrees(thetas(results), OPTIMUM / 2)
     assert not agrees(thetas(results), OPTIMUM)
     np.testing.assert_allclose(ASSETS.nested_optimum(1), OPTIMUM / 2, rtol=1e-5)

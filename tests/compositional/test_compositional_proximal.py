@@ -6,7 +6,7 @@ import numpy as np
 import optax
 import pytest
 
-from civi.compositional import AscPg, Problem, minimise, proximal
+from civi.compositional import Oracles, asc_pg, minimise, proximal
 from civi.errors import SettingError
 
 POINT = np.array([-2.0, -0.3, 0.0, 0.1, 0.45, 3.0])
@@ -56,9 +56,9 @@ def test_the_rate_follows_a_schedule_of_t_from_1_in_any_pytree():
 def test_asc_pg_finds_the_regularised_optimum():
     """min |theta - c|^2 / 2 + l1 |theta|_1 + l2/2 |theta|^2 = soft threshold of c by l1, over 1 + l2."""
     target = np.array([1.0, -0.2, 0.6, -2.0], np.float32)
-    problem = Problem(lambda theta, key: theta, lambda y, key: 0.5 * ((y - target) ** 2).sum())
+    problem = Oracles(lambda theta, key: theta, lambda y, key: 0.5 * ((y - target) ** 2).sum())
     expected = np.sign(target) * np.maximum(abs(target) - 0.5, 0) / 1.25
-    regularised = minimise(problem, jnp.zeros(4), jax.random.key(0), AscPg(l1=0.5, l2=0.25), steps=2000).theta
+    regularised = minimise(problem, jnp.zeros(4), jax.random.key(0), asc_pg(l1=0.5, l2=0.25), steps=2000).theta
     np.testing.assert_allclose(regularised, expected, atol=1e-4)
     assert regularised[1] == 0
     assert abs(regularised - target).min() > 0.1

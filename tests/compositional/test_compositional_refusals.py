@@ -4,11 +4,11 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from civi.compositional import METHODS, AscPg, Cadam, Civi, Problem, Scgd, minimise
+from civi.compositional import METHODS, Oracles, asc_pg, cadam, civi, minimise, scgd
 from civi.compositional.problems import linear_design
 from civi.errors import SettingError
 
-GOOD = Problem(lambda theta, key: theta, lambda y, key: (y**2).sum())
+GOOD = Oracles(lambda theta, key: theta, lambda y, key: (y**2).sum())
 
 
 def refuse(message, problem=GOOD, theta=None, **options):
@@ -34,23 +34,23 @@ def test_theta_must_be_finite_floats():
 
 
 def test_oracles_must_have_the_right_shapes():
-    refuse(r"inner\(theta, key\) must return a float vector", Problem(lambda theta, key: theta.sum(), GOOD.outer))
-    refuse(r"not float32\[1, 2\]", Problem(lambda theta, key: theta[None], GOOD.outer))
-    refuse("not a tuple", Problem(lambda theta, key: (theta, theta), GOOD.outer))
+    refuse(r"inner\(theta, key\) must return a float vector", Oracles(lambda theta, key: theta.sum(), GOOD.outer))
+    refuse(r"not float32\[1, 2\]", Oracles(lambda theta, key: theta[None], GOOD.outer))
+    refuse("not a tuple", Oracles(lambda theta, key: (theta, theta), GOOD.outer))
     refuse(
-        r"outer\(y, key\) must return a float of shape \(\), not float32\[2\]", Problem(GOOD.inner, lambda y, key: y)
+        r"outer\(y, key\) must return a float of shape \(\), not float32\[2\]", Oracles(GOOD.inner, lambda y, key: y)
     )
 
 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Scgd(c_alpha=0.0), "c_alpha must be positive"),
-        (lambda: Scgd(c_beta=1.5), r"c_beta must be in \(0, 1\], not 1.5"),
-        (lambda: AscPg(l1=-0.1), "l1 and l2 must not be negative"),
-        (lambda: Cadam(c_gamma=1.1), r"c_gamma must be in \[0, 1\]"),
-        (lambda: Civi(mu=1.0), r"mu must be in \(0, 1\)"),
-        (lambda: Civi(xi=0.0), "xi must be positive"),
+        (lambda: scgd(c_alpha=0.0), "update.learning_rate must be positive, not 0.0"),
+        (lambda: scgd(c_beta=1.5), r"tracker.beta must be in \(0, 1\], not 1.5"),
+        (lambda: asc_pg(l1=-0.1), "update.l1 and update.l2 must not be negative, not -0.1"),
+        (lambda: cadam(c_gamma=1.1), r"c_gamma must be in \[0, 1\]"),
+        (lambda: civi(mu=1.0), r"mu must be in \(0, 1\)"),
+        (lambda: civi(xi=0.0), "xi must be positive"),
         (lambda: linear_design(jax.random.key(0), pool=4), "pool must be larger than 4"),
         (lambda: linear_design(jax.random.key(0), rows=0), "rows must be at least 1"),
     ],

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from civi.compositional import AscPg, Cadam, Civi, Nmc, Problem, Scgd, minimise
+from civi.compositional import Oracles, asc_pg, cadam, civi, minimise, nmc, scgd
 from civi.update import FirstOrder, Samples
 
 STEPS = 40
@@ -26,7 +26,7 @@ def slope(y):
     return y - TARGET + np.array([0.3 * np.exp(0.3 * y[0]), 0, 0])
 
 
-NONLINEAR = Problem(
+NONLINEAR = Oracles(
     lambda theta, key: jnp.array([theta[0] ** 2, jnp.sin(theta[1]), theta[0] * theta[1]]),
     lambda y, key: 0.5 * ((y - TARGET) ** 2).sum() + jnp.exp(0.3 * y[0]),
 )
@@ -72,23 +72,23 @@ def soft_sgd(theta, gradient, t):
 
 REFERENCE = {
     "scgd": (
-        Scgd(c_alpha=0.4, samples=ONE),
+        scgd(c_alpha=0.4, samples=ONE),
         lambda: plain_path(lambda x, d, t: x - 0.4 * t**-0.75 * d, lambda t: t**-0.5, extrapolates=False),
     ),
     "asc-pg": (
-        AscPg(c_alpha=0.3, c_beta=0.9, l1=0.1, l2=0.2, samples=ONE),
+        asc_pg(c_alpha=0.3, c_beta=0.9, l1=0.1, l2=0.2, samples=ONE),
         lambda: plain_path(soft_sgd, lambda t: 0.9 * t ** (-4 / 9), extrapolates=True),
     ),
     "cadam": (
-        Cadam(c_alpha=0.03, c_beta=0.3, samples=ONE),
+        cadam(c_alpha=0.03, c_beta=0.3, samples=ONE),
         lambda: plain_path(plain_adam(0.03, 0.9, 0.999), lambda t: 0.3, extrapolates=True),
     ),
     "civi": (
-        Civi(c_alpha=0.02, c_beta=0.6, c_gamma=0.7, mu=0.99, samples=ONE),
+        civi(c_alpha=0.02, c_beta=0.6, c_gamma=0.7, mu=0.99, samples=ONE),
         lambda: plain_path(plain_adam(0.02, 0.7, 0.99), lambda t: 0.6, extrapolates=True),
     ),
     "nmc": (
-        Nmc(FirstOrder("sgd", 0.1, "constant"), ONE),
+        nmc(FirstOrder("sgd", 0.1, "constant"), ONE),
         lambda: plain_path(lambda x, d, t: x - 0.1 * d, lambda t: 1.0, extrapolates=False),
     ),
 }
@@ -111,9 +111,9 @@ def test_a_loop_without_extrapolation_or_with_another_beta_is_told_apart():
 def test_with_a_linear_inner_function_extrapolation_is_exact_gradient_descent():
     """y_t = g(theta_t) in every step, so the method is gradient descent on f(A theta)."""
     matrix = np.array([[1.0, 0.5], [-0.3, 0.8], [0.2, -0.6]])
-    linear = Problem(lambda theta, key: matrix @ theta, lambda y, key: 0.5 * ((y - TARGET) ** 2).sum())
+    linear = Oracles(lambda theta, key: matrix @ theta, lambda y, key: 0.5 * ((y - TARGET) ** 2).sum())
     theta, exact = START, []
     for t in range(1, STEPS + 1):
         theta = theta - 0.3 * t ** (-5 / 9) * matrix.T @ (matrix @ theta - TARGET)
         exact.append(theta)
-    np.testing.assert_allclose(path(linear, AscPg(c_alpha=0.3, samples=ONE)), exact, atol=2e-6)
+    np.testing.assert_allclose(path(linear, asc_pg(c_alpha=0.3, samples=ONE)), exact, atol=2e-6)

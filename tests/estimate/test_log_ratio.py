@@ -10,11 +10,15 @@ from scipy.special import logsumexp
 
 from civi.estimate import log_density, log_mean_exp, log_ratios, log_sum_past, mix_own
 from civi.family import Architecture
-from civi.problem.target import LogDensity
 from linear_gaussian import linear_family, log_q
 from montecarlo import LIMIT, agrees, z_scores
 
 Z_J = jnp.array([[0.5, -0.3], [2.0, 1.0], [-1.5, 0.5]])
+
+
+def minus_square(z_J):
+    """log p(x, z_j) of a standard normal, but for a constant and a scale."""
+    return -(z_J**2).sum(1)
 
 
 @pytest.fixture(scope="module", params=["diagonal", "cholesky"])
@@ -49,7 +53,7 @@ def test_log_mean_exp_uses_only_the_first_columns(kept):
 def test_log_ratios_divide_the_mean_of_the_kept_inner_samples_by_p():
     family, kept = linear_family(), 4
     outer, inner_eps = family.draw_outer(jax.random.key(2), 3), family.noise.sample(jax.random.key(3), 7)
-    ratios = log_ratios(family, LogDensity(lambda z: -z @ z, 2), outer, inner_eps, jnp.asarray(kept))
+    ratios = log_ratios(family, minus_square, outer, inner_eps, jnp.asarray(kept))
 
     scale = np.exp(np.asarray(family.conditional.log_scale, np.float64))
     own, inner = (np.asarray(family.mix(eps), np.float64) for eps in (outer.eps, inner_eps))
@@ -73,7 +77,7 @@ def values_and_gradient(family, kept):
     outer, inner_eps = family.draw_outer(jax.random.key(2), 5), family.noise.sample(jax.random.key(3), 23)
 
     def weighted(family):
-        ratios = log_ratios(family, LogDensity(lambda z: -z @ z, 2), outer, inner_eps, jnp.asarray(kept))
+        ratios = log_ratios(family, minus_square, outer, inner_eps, jnp.asarray(kept))
         return ratios.fresh_J @ jnp.arange(1.0, 6.0), ratios
 
     (_, ratios), gradient = eqx.filter_value_and_grad(weighted, has_aux=True)(family)
@@ -98,12 +102,12 @@ def test_a_sum_over_past_outputs_in_blocks_is_that_of_all_at_once(monkeypatch):
     family = Architecture(hidden=(4,)).init(2, jax.random.key(1))
     mixed_K, counted_K = family.mix(family.noise.sample(jax.random.key(3), 23)), jnp.arange(23) % 3 > 0
     outer = family.draw_outer(jax.random.key(2), 5)
-    ratios = log_ratios(family, LogDensity(lambda z: -z @ z, 2), outer, jnp.zeros((1, 3)), jnp.asarray(1))
-    whole = log_sum_past(family, mixed_K, counted_K, ratios)
+    ratios = log_ratios(family, minus_square, outer, jnp.zeros((1, 3)), jnp.asarray(1))
+    whole = log_sum_past(mixed_K, counted_K, ratios)
     pairs_JK = np.asarray(family.log_prob_pairs(mixed_K, ratios.z_J), np.float64)
     np.testing.assert_allclose(whole, logsumexp(pairs_JK[:, np.asarray(counted_K)], axis=1), rtol=1e-5)
     monkeypatch.setattr("civi.estimate.log_ratio.FLOATS", 20)
-    np.testing.assert_allclose(log_sum_past(family, mixed_K, counted_K, ratios), whole, rtol=1e-5)
+    np.testing.assert_allclose(log_sum_past(mixed_K, counted_K, ratios), whole, rtol=1e-5)
 
 
 def test_single_precision_agrees_with_double():
@@ -112,7 +116,7 @@ def test_single_precision_agrees_with_double():
 
     @eqx.filter_jit
     def fresh(family, noise):
-        return log_ratios(family, LogDensity(lambda z: -z @ z, 2), *noise, jnp.asarray(100)).fresh_J
+        return log_ratios(family, minus_square, *noise, jnp.asarray(100)).fresh_J
 
     single = fresh(family, noise)
     with jax.enable_x64():
@@ -134,3 +138,35 @@ def test_mix_own_is_the_weighted_mean_and_its_weight_has_no_gradient():
 def test_mix_own_without_weight_is_the_plain_mean():
     log_mean, own = jnp.array([-3.0, 1.0]), jnp.array([0.5, 90.0])
     np.testing.assert_array_equal(mix_own(log_mean, own, jnp.asarray(0.0)), log_mean)
+
+
+@pytest.fixture(scope="module")
+def errors_by_inner():
+    """Of log g_j by K inner samples, for K = 8, 16, 32, 64: minus log q(z_j) + log p(z_j), one row for every key.
+
+    The error of g_j itself, whose mean is 0, is subtracted: what is left has the same mean and far less noise.
+    """
+    family, sizes = linear_family(noise_scale=0.8), jnp.array([8, 16, 32, 64])
+
+    def look(key):
+        outer_key, inner_key = jax.random.split(key)
+        outer, inner_eps = family.draw_outer(outer_key, 20), family.noise.sample(inner_key, 64)
+        return jax.lax.map(lambda kept: log_ratios(family, minus_square, outer, inner_eps, kept), sizes)
+
+    ratios = jax.jit(lambda keys: jax.lax.map(look, keys))(jax.random.split(jax.random.key(4), 500))
+    exact = log_q(family, np.asarray(ratios.z_J).reshape(-1, 2)).reshape(ratios.fresh_J.shape)
+    error = np.asarray(ratios.fresh_J + ratios.log_p_J, np.float64) - exact
+    return np.asarray(sizes), (error - np.expm1(error)).mean(-1), error
+
+
+def slope_of(sizes, values):
+    """Of the logarithm of values in the logarithm of K."""
+    return np.polyfit(np.log(sizes), np.log(values), 1)[0]
+
+
+def test_the_bias_of_the_plain_mean_falls_as_one_over_the_inner_samples(errors_by_inner):
+    """E[log mean_K g] - log E[g] ~ -var / (2 K), where the size of an error falls as the root of that only."""
+    sizes, without_noise, error = errors_by_inner
+    assert (z_scores(without_noise, 0) < -LIMIT).all()
+    assert -1.15 < slope_of(sizes, -without_noise.mean(0)) < -0.85
+    assert -0.65 < slope_of(sizes, error.std((0, 2))) < -0.4

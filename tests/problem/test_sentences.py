@@ -10,10 +10,8 @@ import pytest
 from scipy.special import log_softmax, softmax
 
 from autoencoding import as64, filled
-from civi.problem.architecture import TextArchitecture
-from civi.problem.autoencoder import Autoencoder
+from civi.problem import ProblemSettings, TextArchitecture, make_problem, sentences
 from civi.problem.sentences import Sentences, Words
-from civi.problem.target import sentences
 from montecarlo import agrees
 
 VOCABULARY, UNKNOWN, LATENTS, HIDDEN, WIDTH = 7, 6, 2, 3, 4
@@ -37,15 +35,16 @@ def bucketed(words, length, buckets) -> Sentences:
 
 
 @pytest.fixture(scope="module")
-def model():
+def networks():
+    """Encoder and decoder."""
     data = bucketed(some_words(), LENGTHS, [range(len(LENGTHS))])
     shape = TextArchitecture(hidden=(5,), latent_dim=LATENTS, noise_dim=2, embedding=WIDTH, recurrent=HIDDEN)
-    return filled(shape, Autoencoder(data))
+    return filled(shape, data)
 
 
 @pytest.fixture(scope="module")
-def decoder(model):
-    return model.target.decoder
+def decoder(networks):
+    return networks[1]
 
 
 @pytest.fixture(scope="module")
@@ -165,8 +164,8 @@ def test_places_in_one_block_or_in_many_have_the_same_sum(decoder, log_prob, z, 
     np.testing.assert_allclose(many, one, rtol=1e-5)
 
 
-def test_the_reader_takes_the_state_after_the_last_word(model):
-    words, reader = some_words(), model.family.mixing.reader
+def test_the_reader_takes_the_state_after_the_last_word(networks):
+    words, reader = some_words(), networks[0].mixing.reader
     got = reader(as_words(words, LENGTHS, seen=np.full_like(words, UNKNOWN)))
     last = [lstm64(reader.recurrent, row[:n], [])[-1] for row, n in zip(words, LENGTHS, strict=True)]
     np.testing.assert_allclose(got, last @ as64(reader.weight) + as64(reader.bias), rtol=1e-4, atol=1e-5)
@@ -238,6 +237,7 @@ def test_without_dropout_all_words_are_seen():
 
 def test_the_architecture_passes_its_dropout_on():
     shape = TextArchitecture(hidden=(5,), latent_dim=2, embedding=4, recurrent=3, word_dropout=0.25)
-    model = filled(shape, Autoencoder(bucketed(*identified())))
-    _, fitted = eqx.filter_eval_shape(shape.fitted_to, model.target, jax.random.key(0))
-    assert fitted.data.dropout == 0.25
+    data = bucketed(*identified())
+    problem = eqx.filter_eval_shape(make_problem, shape, data, jax.random.key(0), ProblemSettings(batch=2))
+    assert problem.data.dropout == 0.25
+    assert data.dropout == 0

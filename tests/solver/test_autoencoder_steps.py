@@ -13,11 +13,10 @@ from scipy.special import logsumexp
 
 from autoencoding import (
     BITS,
-    LATENTS,
     X,
     as64,
     exact_theta,
-    image_model,
+    image_problem,
     linear_autoencoder,
     linear_neg_elbo,
     network64,
@@ -25,25 +24,34 @@ from autoencoding import (
 )
 from civi.errors import SettingError
 from civi.estimate import Sketch, log_ratios
-from civi.family import Conditioned
-from civi.problem.autoencoder import Autoencoder, Batch
-from civi.solver import Civi, Model
-from civi.solver.base import groups, split
+from civi.family import Architecture, Conditioned
+from civi.parts import groups, split
+from civi.problem import AutoencoderProblem, ProblemSettings, make_problem
+from civi.problem.autoencoder import log_joint_each
+from civi.problem.target import star
+from civi.solver import CompositionalSolver
 from civi.solver.uivi import Uivi
-from civi.tracker import Auxiliary, Bank, Extrapolated, NoTracker, Pool, Ring, Start
-from civi.update import CiviAdam, FirstOrder, Samples
-from linear_gaussian import gaussian_target, linear_family
+from civi.tracker import Auxiliary, Bank, Extrapolated, NoTracker, Pool, Ring
+from civi.update import CiviAdam, FirstOrder, PerGroup, Samples
 from montecarlo import agrees
 
 OUTER, INNER = 4, 3
 SGD = FirstOrder("sgd", learning_rate=1.0, decay="constant")
 KEY = jax.random.key(0)
-PLAIN = Civi(samples=Samples(OUTER, INNER, batch=OUTER), tracker=NoTracker(), update=SGD)
+PLAIN = CompositionalSolver(samples=Samples(OUTER, INNER), tracker=NoTracker(), update=SGD)
 
 
 @pytest.fixture(scope="module")
-def model():
-    return image_model()
+def problem():
+    return image_problem(batch=OUTER)
+
+
+GROUPS = {".family.mixing": "mixing", ".family.conditional": "scale", ".decoder": "decoder"}
+
+
+def group_of(name):
+    """The group of the parameter with this path."""
+    return next(group for part, group in GROUPS.items() if name.startswith(part))
 
 
 def minus(old, new):
@@ -57,24 +65,24 @@ def assert_same(ours, theirs, **tolerance):
 
 
 @eqx.filter_jit
-def first_change(solver, model, t):
+def first_change(solver, problem, t):
     """What the first step (called step t) of rate 1 subtracts from theta, and the state before it."""
-    state = solver.init(model, KEY)
-    new, info = solver.step(split(model)[1], state, t, KEY)
+    state = solver.init(problem, KEY)
+    new, info = solver.step(split(problem)[1], state, t, KEY)
     return minus(state.params, new.params), state, info
 
 
 def by_hand(params, fixed, state, weight, own, data=OUTER):
     """mean_j [log (own q_j + sum_k q_k) / (own + K) - log p(z_j) - weight log p(x_j | z_j)] with an unsplit network."""
-    model = eqx.combine(params, fixed)
-    x = model.target.data.batch(jax.random.fold_in(state.data_key, state.pool.next_block), data)
+    problem = eqx.combine(params, fixed)
+    x = problem.data.batch(jax.random.fold_in(state.chunk_key, state.pool.next_block), data)
     x = jnp.repeat(x, OUTER // data, axis=0)
-    inner_eps = model.family.noise.sample(jax.random.split(KEY, 4)[2], INNER)
+    inner_eps = problem.family.noise.sample(jax.random.split(jax.random.split(KEY)[0], 4)[2], INNER)
     eps, u = state.pool.outer
-    scale = jnp.exp(model.family.conditional.log_scale)
+    scale = jnp.exp(problem.family.conditional.log_scale)
 
     def encode(eps):
-        return unsplit64(model.family.mixing, x, eps, jnp, lambda values: values)
+        return unsplit64(problem.family.mixing, x, eps, jnp, lambda values: values)
 
     def log_normal(z, location):
         return jax.scipy.stats.norm.logpdf(z, location, scale).sum(-1)
@@ -83,97 +91,98 @@ def by_hand(params, fixed, state, weight, own, data=OUTER):
     terms = [log_normal(z, encode(jnp.broadcast_to(one, eps.shape))) for one in inner_eps]
     terms += [jnp.log(own) + log_normal(z, encode(eps))]
     log_q = jax.scipy.special.logsumexp(jnp.stack(terms), axis=0) - jnp.log(INNER + own)
-    logit = network64(model.target.decoder.network, z, jnp, lambda values: values)
+    logit = network64(problem.decoder.network, z, jnp, lambda values: values)
     log_lik = jnp.where(x > 0.5, jax.nn.log_sigmoid(logit), jax.nn.log_sigmoid(-logit)).sum(-1)
     log_prior = jax.scipy.stats.norm.logpdf(z).sum(-1)
     return (log_q - log_prior - weight * log_lik).mean()
 
 
 @eqx.filter_jit
-def value_and_gradient_by_hand(model, state, weight, own, data=OUTER):
-    params, fixed = split(model)
+def value_and_gradient_by_hand(problem, state, weight, own, data=OUTER):
+    params, fixed = split(problem)
     return jax.value_and_grad(by_hand)(params, fixed, state, weight, own, data)
 
 
-def test_a_step_follows_the_gradient_of_the_safe_bound(model):
-    change, state, info = first_change(PLAIN, model, jnp.asarray(1))
-    value, gradient = value_and_gradient_by_hand(model, state, jnp.asarray(1.0), jnp.asarray(1.0))
+def test_a_step_follows_the_gradient_of_the_safe_bound(problem):
+    change, state, info = first_change(PLAIN, problem, jnp.asarray(1))
+    value, gradient = value_and_gradient_by_hand(problem, state, jnp.asarray(1.0), jnp.asarray(1.0))
     assert_same(change, gradient)
     assert float(info.neg_elbo) == pytest.approx(float(value), rel=1e-4)
     trained = jax.tree_util.tree_leaves_with_path(change)
     parts = {jax.tree_util.keystr(path): np.abs(leaf).max() for path, leaf in trained}
     assert all(size > 1e-4 for size in parts.values())
-    assert {name.split(".")[2] for name in parts} == {"mixing", "conditional", "decoder"}
+    assert {group_of(name) for name in parts} == set(GROUPS.values())
 
 
-def test_the_gradient_without_the_own_term_is_another(model):
-    change, state, _ = first_change(PLAIN, model, jnp.asarray(1))
-    _, without = value_and_gradient_by_hand(model, state, jnp.asarray(1.0), jnp.asarray(0.0))
+def test_the_gradient_without_the_own_term_is_another(problem):
+    change, state, _ = first_change(PLAIN, problem, jnp.asarray(1))
+    _, without = value_and_gradient_by_hand(problem, state, jnp.asarray(1.0), jnp.asarray(0.0))
     assert np.abs(jax.flatten_util.ravel_pytree(minus(change, without))[0]).max() > 0.01
 
 
-def test_two_draws_of_every_datum_follow_the_gradient_of_their_mean(model):
-    one, data = jnp.asarray(1.0), OUTER // 2
-    change, state, info = first_change(replace(PLAIN, samples=Samples(OUTER, INNER, batch=data)), model, jnp.asarray(1))
-    value, gradient = value_and_gradient_by_hand(model, state, one, one, data)
+def test_two_draws_of_every_datum_follow_the_gradient_of_their_mean():
+    one, data, halved = jnp.asarray(1.0), OUTER // 2, image_problem(batch=OUTER // 2)
+    change, state, info = first_change(PLAIN, halved, jnp.asarray(1))
+    value, gradient = value_and_gradient_by_hand(halved, state, one, one, data)
     assert_same(change, gradient)
     assert float(info.neg_elbo) == pytest.approx(float(value), rel=1e-4)
-    of_single = value_and_gradient_by_hand(model, state, one, one)[1]
+    of_single = value_and_gradient_by_hand(halved, state, one, one)[1]
     assert np.abs(jax.flatten_util.ravel_pytree(minus(change, of_single))[0]).max() > 0.01
 
 
 @pytest.mark.parametrize(("t", "weight"), [(1, 4.0), (2, 2.0), (9, 1.0)])
-def test_warm_up_weighs_the_likelihood_until_the_prior_counts_in_full(model, t, weight):
+def test_warm_up_weighs_the_likelihood_until_the_prior_counts_in_full(problem, t, weight):
     """The KL to the prior counts t / 4 of its weight: as a likelihood of 4 / t, but for a factor of the whole."""
-    change, state, _ = first_change(replace(PLAIN, warm_up=4), model, jnp.asarray(t))
-    gradient = value_and_gradient_by_hand(model, state, jnp.asarray(weight), jnp.asarray(1.0))[1]
+    change, state, _ = first_change(PLAIN, image_problem(batch=OUTER, warm_up=4), jnp.asarray(t))
+    gradient = value_and_gradient_by_hand(problem, state, jnp.asarray(weight), jnp.asarray(1.0))[1]
     assert_same(change, jax.tree.map(lambda leaf: leaf / weight, gradient))
 
 
 def test_warm_up_of_another_target_is_refused():
-    solver = Civi(samples=Samples(OUTER, INNER), warm_up=3)
-    with pytest.raises(SettingError, match="warm_up is for autoencoders, whose prior is known: leave it at 0"):
-        eqx.filter_eval_shape(solver.init, Model(linear_family(), gaussian_target()), KEY)
-    with pytest.raises(SettingError, match=r"warm_up must not be negative \(0: none\), not -1"):
-        Civi(warm_up=-1)
+    with pytest.raises(SettingError, match="warm_up is for autoencoders, whose prior is known: leave it at none"):
+        make_problem(Architecture(), star(), KEY, ProblemSettings(warm_up=3))
+    with pytest.raises(SettingError, match="problem.warm_up must be at least 1, or none, not 0"):
+        ProblemSettings(warm_up=0)
 
 
-def test_a_sketch_of_all_data_in_another_order_is_no_sketch(model):
+def test_a_sketch_of_all_data_in_another_order_is_no_sketch(problem):
     """Every picked outer sample goes with its own datum."""
-    change, *_ = first_change(PLAIN, model, jnp.asarray(1))
-    sketched, *_ = first_change(replace(PLAIN, sketch=Sketch("dense", OUTER)), model, jnp.asarray(1))
+    change, *_ = first_change(PLAIN, problem, jnp.asarray(1))
+    sketched, *_ = first_change(replace(PLAIN, sketch=Sketch("dense", OUTER)), problem, jnp.asarray(1))
     assert_same(sketched, change)
 
 
-def test_a_bank_cannot_be_sketched(model):
+def test_a_bank_cannot_be_sketched(problem):
     solver = replace(PLAIN, tracker=Bank(2), sketch=Sketch("dense", 2))
     with pytest.raises(SettingError, match=r"tracker=bank keeps outputs for every datum .* use tracker=ring"):
-        eqx.filter_eval_shape(first_change, solver, model, jnp.asarray(1))
+        eqx.filter_eval_shape(first_change, solver, problem, jnp.asarray(1))
 
 
-def test_denominators_of_the_bank_are_the_mean_over_outputs_of_the_own_datum(model):
+def test_denominators_of_the_bank_are_the_mean_over_outputs_of_the_own_datum(problem):
     bank, x = Bank(2), BITS[:OUTER]
-    family = model.family.given(jnp.asarray(x, jnp.float32))
-    target = Batch(model.target.decoder, jnp.asarray(x, jnp.float32), LATENTS)
+    family = problem.family.given(jnp.asarray(x, jnp.float32))
+
+    def log_prob_each(z_J):
+        return log_joint_each(problem.decoder, jnp.asarray(x, jnp.float32), z_J)
 
     @jax.jit
     def look(step):
         outer_key, inner_key = jax.random.split(jax.random.fold_in(KEY, step))
-        inner_eps = family.noise.sample(inner_key, INNER)
-        return inner_eps, log_ratios(family, target, family.draw_outer(outer_key, OUTER), inner_eps, jnp.asarray(INNER))
+        outer, inner_eps = family.draw_outer(outer_key, OUTER), family.noise.sample(inner_key, INNER)
+        return inner_eps, log_ratios(family, log_prob_each, outer, inner_eps, jnp.asarray(INNER))
 
-    observe = jax.jit(lambda state, ratios: bank.observe(state, family, ratios, jnp.arange(OUTER)))
-    state, noise = bank.init(Start(look(9)[1], INNER)), []
+    observe = jax.jit(lambda state, ratios: bank.observe(state, ratios, jnp.arange(OUTER)))
+    state, noise = bank.init(look(9)[1], INNER), []
     scale = np.exp(as64(family.conditional.log_scale))
     for step, new in enumerate([False, False, False, True, False]):
         inner_eps, ratios = look(step)
         noise.append(as64(inner_eps))
         tracked, state = observe(state, ratios)
         held = np.concatenate(noise[-3:])
-        location = np.array([[unsplit64(model.family.mixing, one, eps) for eps in held] for one in x])
+        location = np.array([[unsplit64(problem.family.mixing, one, eps) for eps in held] for one in x])
         pairs = stats.norm(location, scale).logpdf(as64(ratios.z_J)[:, None]).sum(-1)
         expected = logsumexp(pairs, axis=1) - np.log(len(held)) - as64(ratios.log_p_J)
-        np.testing.assert_allclose(tracked.log_y_S, expected, rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(tracked.y_S, expected, rtol=1e-4, atol=1e-4)
         assert float(tracked.effective_S) == len(held) == INNER * [1, 2, 3, 3, 1][step]
         state = bank.refresh(state, Auxiliary(0.0, 0.0, jnp.full(OUTER, new), lambda _: pytest.fail("second look")))
         noise = [] if new else noise
@@ -198,15 +207,15 @@ class Telling(eqx.Module):
 def telling_run(tracker):
     """Which rows were in the batch at each of 9 steps, as counts by digit, and the tracker after every step."""
     theta = exact_theta(0.5) | {"gain": jnp.full((2, 1), 0.1)}
-    model = Model(linear_autoencoder(theta).family, Autoencoder(Numbered(), Telling(), 2))
+    problem = AutoencoderProblem(linear_autoencoder(theta).family, Telling(), Numbered(), 2, batch=OUTER)
     update = replace(SGD, learning_rate=1e-6)
-    solver = Civi(9, Samples(OUTER, INNER, batch=OUTER), Pool(switch_every=3), tracker=tracker, update=update)
+    solver = CompositionalSolver(9, Samples(OUTER, INNER), Pool(switch_every=3), tracker, update=update)
 
     def step(state, t):
-        state, info = solver.step(split(model)[1], state, t, jax.random.fold_in(KEY, t))
+        state, info = solver.step(split(problem)[1], state, t, jax.random.fold_in(KEY, t))
         return state, (info.neg_elbo, state.tracker)
 
-    run = jax.jit(lambda: jax.lax.scan(step, solver.init(model, KEY), jnp.arange(1, 10))[1])
+    run = jax.jit(lambda: jax.lax.scan(step, solver.init(problem, KEY), jnp.arange(1, 10))[1])
     neg_elbo, trackers = run()
     return [f"{round(OUTER * value / 100):05d}" for value in np.asarray(neg_elbo).tolist()], trackers
 
@@ -234,12 +243,12 @@ def uivi_gradients(theta):
 
     Chains long enough to forget the noise that made z, on which dz/dtheta depends.
     """
-    solver = Uivi(samples=Samples(6, 2, batch=6), burn_in=8, kept=1, leapfrog=5, update=SGD)
-    model = linear_autoencoder(theta)
+    solver = Uivi(samples=Samples(6, 2), burn_in=8, kept=1, leapfrog=5, update=SGD)
+    problem = linear_autoencoder(theta, batch=6)
 
     def one(key):
-        state = solver.init(model, key)._replace(log_step_size=jnp.log(0.25))
-        new, _ = solver.step(split(model)[1], state, jnp.asarray(1), key)
+        state = solver.init(problem, key)._replace(log_step_size=jnp.log(0.25))
+        new, _ = solver.step(split(problem)[1], state, jnp.asarray(1), key)
         return jax.flatten_util.ravel_pytree(pulled_back(minus(state.params, new.params), theta))[0]
 
     keys = jax.random.split(jax.random.key(5), RUNS)
@@ -265,23 +274,21 @@ def test_uivi_with_the_context_of_another_datum_has_not(off, monkeypatch):
     assert not agrees(uivi_gradients(off), np.asarray(jax.flatten_util.ravel_pytree(exact)[0]))
 
 
-def test_encoder_scale_and_decoder_are_groups_of_their_own(model):
-    params, fixed = split(model)
+def test_encoder_scale_and_decoder_are_groups_of_their_own(problem):
+    params, fixed = split(problem)
     labels = jax.tree_util.tree_leaves_with_path(groups(params))
-    of_part = {".family.mixing": "mixing", ".family.conditional": "scale", ".target.decoder": "decoder"}
     for path, label in labels:
-        name = jax.tree_util.keystr(path)
-        assert label == next(group for part, group in of_part.items() if name.startswith(part))
+        assert label == group_of(jax.tree_util.keystr(path))
     assert sorted({label for _, label in labels}) == ["decoder", "mixing", "scale"]
     assert [leaf.dtype for leaf in jax.tree.leaves(fixed)] == [jnp.uint8]
 
 
-def test_every_group_has_its_own_constants(model):
+def test_every_group_has_its_own_constants(problem):
     """Three steps of the paper's update, each group against a loop in float64."""
     constants = {"mixing": (1e-3, 0.2), "scale": (4e-3, 0.5), "decoder": (9e-3, 0.9)}
-    (a, g), (a_scale, g_scale), (a_decoder, g_decoder) = constants.values()
-    update = CiviAdam(a, g, a_scale, g_scale, a_decoder, g_decoder)
-    params = split(model)[0]
+    c_alpha, c_gamma = (PerGroup.of(**{group: pair[i] for group, pair in constants.items()}) for i in (0, 1))
+    update = CiviAdam(c_alpha, c_gamma)
+    params = split(problem)[0]
     rule = update.transformation(groups(params), 10)
     rng = np.random.default_rng(0)
     gradients = [jax.tree.map(lambda leaf: jnp.asarray(rng.normal(size=leaf.shape), float), params) for _ in range(3)]
@@ -306,13 +313,21 @@ def test_every_group_has_its_own_constants(model):
             np.testing.assert_allclose(changes[t - 1][i], expected, rtol=1e-3, atol=1e-7)
 
 
-@pytest.mark.parametrize(("own", "of_decoder"), [(0.0, 0.0), (0.8, 0.8), (-1.0, 0.2)])
-def test_the_decoder_may_have_its_own_decay(model, own, of_decoder):
+@pytest.mark.parametrize(
+    ("l2", "of_decoder"),
+    [
+        (PerGroup.of(mixing=0.2, scale=0.2, decoder=0.0), 0.0),
+        (PerGroup.of(mixing=0.2, scale=0.2, decoder=0.8), 0.8),
+        (0.2, 0.2),
+    ],
+)
+def test_the_decoder_may_have_its_own_decay(problem, l2, of_decoder):
     """A step of length 0.1 against a gradient of zero: theta / (1 + 0.1 l2)."""
-    params = split(model)[0]
-    rule = FirstOrder("sgd", 0.1, "constant", l2=0.2, l2_decoder=own).transformation(groups(params), 10)
-    change, _ = rule.update(jax.tree.map(jnp.zeros_like, params), rule.init(params), params)
+    params = split(problem)[0]
+    rule = FirstOrder("sgd", 0.1, "constant", l2=l2).transformation(groups(params), 10)
+    still = jax.tree.map(jnp.zeros_like, params)
+    change = jax.jit(lambda params: rule.update(still, rule.init(params), params)[0])(params)
     leaves = zip(*map(jax.tree.leaves, (groups(params), params, change)), strict=True)
     for label, before, moved in leaves:
-        l2 = of_decoder if label == "decoder" else 0.2
-        np.testing.assert_allclose(as64(before) + as64(moved), as64(before) / (1 + 0.1 * l2), rtol=1e-5, atol=1e-7)
+        factor = 1 + 0.1 * (of_decoder if label == "decoder" else 0.2)
+        np.testing.assert_allclose(as64(before) + as64(moved), as64(before) / factor, rtol=1e-5, atol=1e-7)

@@ -1,9 +1,5 @@
 """Steps that see a batch of the rows: the gradient has no bias, and a batch is kept as long as its chunk."""
 
-from dataclasses import dataclass, replace
-from typing import Any
-
-import equinox as eqx
 import jax
 import jax.flatten_util
 import jax.numpy as jnp
@@ -11,9 +7,12 @@ import numpy as np
 import pytest
 
 from civi.errors import SettingError
+from civi.family import Architecture
+from civi.inference.settings import Settings
+from civi.parts import constant, split
+from civi.problem import PosteriorProblem, ProblemSettings
 from civi.problem.target import LogisticRegression, two_modal
-from civi.solver import Civi, Model, train
-from civi.solver.base import split
+from civi.solver import CompositionalSolver, train
 from civi.solver.uivi import Uivi
 from civi.tracker import Extrapolated, NoTracker, Pool
 from civi.update import FirstOrder, Samples
@@ -34,14 +33,13 @@ class Unweighted(LogisticRegression):
         return LogisticRegression(batch.x, batch.y)
 
 
-@dataclass(frozen=True)
-class Restless(Civi):
-    """Wrong where `restless` is 1: another batch at every step, while y_j remembers the ones before. Civi where 0."""
+class Restless(PosteriorProblem):
+    """Wrong where `restless` is 1: another batch at every step, while y_j remembers the ones before. Right where 0."""
 
-    restless: Any = 0
+    restless: jax.Array = constant(default=0)
 
-    def _batch_key(self, key, pool):
-        return super()._batch_key(jax.random.fold_in(key, self.restless * pool.steps_kept), pool)
+    def on_batch(self, key, t=None, nu=None):
+        return super().on_batch(jax.random.fold_in(key, (self.restless * t).astype(int)), t, nu)
 
 
 def regression(kind=LogisticRegression):
@@ -50,11 +48,10 @@ def regression(kind=LogisticRegression):
     return kind(jnp.asarray(x, jnp.float32), jnp.asarray(y, jnp.float32))
 
 
-def change(solver, target, key, **other_keys):
-    """What a step of rate 1 subtracts from theta, for a run with this key and, where given, another of the data."""
-    model = Model(linear_family(), target)
-    state = solver.init(model, key)._replace(**other_keys)
-    new, _ = solver.step(split(model)[1], state, jnp.asarray(1), key)
+def change(solver, problem, key, **other_keys):
+    """What a step of rate 1 subtracts from theta, for a run with this key and, where given, another of the chunks."""
+    state = solver.init(problem, key)._replace(**other_keys)
+    new, _ = solver.step(split(problem)[1], state, jnp.asarray(1), key)
     return jax.flatten_util.ravel_pytree(state.params)[0] - jax.flatten_util.ravel_pytree(new.params)[0]
 
 
@@ -62,18 +59,18 @@ def change(solver, target, key, **other_keys):
 def gradients():
     """Gradients on many batches, and with all rows for the same noise otherwise."""
     samples = Samples(outer=8, inner=4)
-    civi = Civi(samples=samples, tracker=NoTracker(), update=SGD)
+    civi = CompositionalSolver(samples=samples, tracker=NoTracker(), update=SGD)
     uivi = Uivi(samples=samples, burn_in=1, kept=1, leapfrog=1, update=SGD)
-    civi_batch, uivi_batch = (replace(solver, samples=replace(samples, batch=BATCH)) for solver in (civi, uivi))
-    whole = regression()
+    whole, batched = (PosteriorProblem(linear_family(), regression(), batch) for batch in (None, BATCH))
+    unweighted = PosteriorProblem(linear_family(), regression(Unweighted), BATCH)
 
     def one(key):
         return {
-            "civi, all rows": change(civi, whole, KEY, data_key=key),
-            "civi": change(civi_batch, whole, KEY, data_key=key),
-            "civi, unweighted": change(civi_batch, regression(Unweighted), KEY, data_key=key),
+            "civi, all rows": change(civi, whole, KEY, chunk_key=key),
+            "civi": change(civi, batched, KEY, chunk_key=key),
+            "civi, unweighted": change(civi, unweighted, KEY, chunk_key=key),
             "uivi, all rows": change(uivi, whole, key),
-            "uivi": change(uivi_batch, whole, key),
+            "uivi": change(uivi, batched, key),
         }
 
     found = jax.jit(lambda keys: jax.lax.map(one, keys))(jax.random.split(jax.random.key(1), RUNS))
@@ -99,17 +96,17 @@ def test_the_key_of_the_data_matters_only_with_batches(gradients):
 @pytest.fixture(scope="module")
 def weights():
     """Mean and sd of the weights k at every step, where a batch is kept with its chunk and where it is not."""
-    model = Model(linear_family(), regression())
-    samples, pool = Samples(outer=32, inner=400, batch=BATCH), Pool(switch_every=5)
+    samples, pool = Samples(outer=32, inner=400), Pool(switch_every=5)
+    solver = CompositionalSolver(samples=samples, pool=pool, tracker=Extrapolated(0.1), update=SLOW)
 
     def run(restless):
-        solver = Restless(samples=samples, pool=pool, tracker=Extrapolated(0.1), update=SLOW, restless=restless)
+        problem = Restless(linear_family(), regression(), BATCH, restless)
 
         def step(state, t):
-            new, info = solver.step(split(model)[1], state, t, jax.random.fold_in(KEY, t))
+            new, info = solver.step(split(problem)[1], state, t, jax.random.fold_in(KEY, t))
             return new, jnp.stack([info.weight_mean, info.weight_sd])
 
-        return jax.lax.scan(step, solver.init(model, KEY), jnp.arange(1, STEPS + 1))[1].T
+        return jax.lax.scan(step, solver.init(problem, KEY), jnp.arange(1, STEPS + 1))[1].T
 
     return np.asarray(jax.jit(lambda which: jax.lax.map(run, which))(jnp.arange(2)))
 
@@ -122,27 +119,43 @@ def test_weights_stay_near_1_where_a_batch_is_kept_with_its_chunk(weights):
     assert np.median(sd_of_restless) > 0.6
 
 
+IN_PARTS = CompositionalSolver(samples=Samples(outer=8, inner=4), pool=Pool(renew=0.5))
+KEPT = r"problem.batch keeps a batch of data with its chunk of outer samples: set pool.renew to 1"
+
+
 def test_a_batch_with_a_chunk_that_is_renewed_in_parts_is_refused():
-    samples = Samples(outer=8, batch=BATCH)
-    with pytest.raises(SettingError, match=r"samples.batch keeps a batch .* set pool.renew to 1"):
-        Civi(samples=samples, pool=Pool(renew=0.5))
-    assert Civi(samples=samples).samples.batch == BATCH
-    assert Civi(samples=Samples(outer=8), pool=Pool(renew=0.5)).pool.renew == 0.5
+    with pytest.raises(SettingError, match=KEPT):
+        train(IN_PARTS, PosteriorProblem(linear_family(), regression(), BATCH), KEY)
+    whole = PosteriorProblem(linear_family(), regression())
+    assert int(jax.eval_shape(IN_PARTS.init, whole, KEY).pool.outer.eps.shape[0]) == 8
 
 
-@pytest.mark.parametrize("solver", [Civi, Uivi])
-def test_a_batch_needs_rows(solver):
-    model = Model(linear_family(), two_modal())
-    with pytest.raises(SettingError, match=r"samples.batch needs a target with rows of data"):
-        train(solver(samples=Samples(outer=8, inner=4, batch=BATCH)), model, KEY)
+def test_it_is_refused_in_settings_too():
+    whole, batch = CompositionalSolver(samples=Samples(outer=8)), ProblemSettings(BATCH)
+    with pytest.raises(SettingError, match=KEPT):
+        Settings(Architecture(), IN_PARTS, batch)
+    assert Settings(Architecture(), whole, batch).problem.batch == BATCH
+    assert Settings(Architecture(), IN_PARTS).solver.pool.renew == 0.5
 
 
-def test_a_batch_of_more_rows_than_there_are_is_refused():
-    model = Model(linear_family(), regression())
-    with pytest.raises(SettingError, match=r"samples.batch \(31\) is larger than the data \(30 rows\)"):
-        eqx.filter_eval_shape(Civi(samples=Samples(outer=8, inner=4, batch=ROWS + 1)).init, model, KEY)
+@pytest.mark.parametrize(
+    ("target", "batch", "message"),
+    [
+        (two_modal(), BATCH, r"problem.batch needs a target with rows of data"),
+        (regression(), ROWS + 1, r"problem.batch \(31\) is larger than the data \(30 rows\)"),
+        (regression(), 0, r"problem.batch must be at least 1, or none for all rows, not 0"),
+    ],
+    ids=["no rows", "too few rows", "nothing"],
+)
+def test_a_batch_that_the_data_cannot_give_is_refused(target, batch, message):
+    with pytest.raises(SettingError, match=message):
+        PosteriorProblem(linear_family(), target, batch)
 
 
-def test_a_negative_batch_is_refused():
-    with pytest.raises(SettingError, match=r"samples.batch must be at least 0 \(0: all rows\), not -1"):
-        Samples(batch=-1)
+def test_a_batch_of_all_rows_is_possible():
+    assert PosteriorProblem(linear_family(), regression(), ROWS).batch == ROWS
+
+
+def test_a_batch_of_nothing_is_refused_in_settings_too():
+    with pytest.raises(SettingError, match=r"problem.batch must be at least 1, or none, not -1"):
+        ProblemSettings(batch=-1)

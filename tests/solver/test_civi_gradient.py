@@ -1,4 +1,4 @@
-"""The gradient that Civi follows against the exact gradient of the linear-Gaussian case."""
+"""The gradient that the engine follows against the exact gradient of the linear-Gaussian case."""
 
 from typing import NamedTuple
 
@@ -10,8 +10,8 @@ import pytest
 from scipy import stats
 
 from civi.estimate import Sketch
-from civi.solver import Civi
-from civi.solver.base import split
+from civi.parts import split
+from civi.solver import CompositionalSolver, LogTrick
 from civi.tracker import Bank, Extrapolated, NoTracker, Pool
 from civi.update import FirstOrder, Samples
 from linear_gaussian import BIAS, LOG_SCALE, WEIGHT, exact_gradient
@@ -21,26 +21,27 @@ pytestmark = pytest.mark.optimised
 
 RATE, RUNS, OUTER = 1e-4, 30, 400
 SGD = FirstOrder("sgd", RATE, decay="constant")
+RATIO = LogTrick(weigh="ratio")
 
 
 def civi(inner, **settings):
-    return Civi(samples=Samples(outer=OUTER, inner=inner), update=SGD, **settings)
+    return CompositionalSolver(samples=Samples(outer=OUTER, inner=inner), update=SGD, **settings)
 
 
-EXTRAPOLATED = {"inner": 50, "tracker": Extrapolated(0.1), "pool": Pool(switch_every=1000)}
+EXTRAPOLATED = {"inner": 50, "tracker": Extrapolated(0.1), "pool": Pool(switch_every=None)}
 TRACKED = {
     "bank": civi(50, tracker=Bank(20)),
-    "bank and ratio": civi(50, tracker=Bank(20), weigh="ratio"),
+    "bank and ratio": civi(50, tracker=Bank(20), objective=RATIO),
     "extrapolated": civi(**EXTRAPOLATED),
-    "extrapolated and ratio": civi(**EXTRAPOLATED, weigh="ratio"),
+    "extrapolated and ratio": civi(**EXTRAPOLATED, objective=RATIO),
     "as few, but fresh only": civi(50, tracker=NoTracker()),
 }
 FRESH = {
     "many": civi(2000, tracker=NoTracker()),
-    "many and ratio": civi(2000, tracker=NoTracker(), weigh="ratio"),
+    "many and ratio": civi(2000, tracker=NoTracker(), objective=RATIO),
     "many and sketched": civi(2000, tracker=NoTracker(), pool=Pool(draw="uniform"), sketch=Sketch("sparse", 100)),
-    "two, plain": civi(2, tracker=NoTracker(), inner_mean="plain"),
-    "two, safe": civi(2, tracker=NoTracker(), inner_mean="safe"),
+    "two, plain": civi(2, tracker=NoTracker(), objective=LogTrick("plain")),
+    "two, safe": civi(2, tracker=NoTracker(), objective=LogTrick("safe")),
 }
 
 
@@ -55,9 +56,9 @@ class Followed(NamedTuple):
     neg_elbo: np.ndarray
 
 
-def follow(solvers, model, steps):
+def follow(solvers, problem, steps):
     """By name: what a solver follows after a few steps, for RUNS independent runs."""
-    fixed = split(model)[1]
+    fixed = split(problem)[1]
 
     def step(solver, state, t, key):
         new, info = solver.step(fixed, state, t, jax.random.fold_in(key, t))
@@ -68,7 +69,7 @@ def follow(solvers, model, steps):
             stepped = {name: step(solver, states[name], t, key) for name, solver in solvers.items()}
             return tuple({name: pair[part] for name, pair in stepped.items()} for part in (0, 1))
 
-        start = {name: solver.init(model, key) for name, solver in solvers.items()}
+        start = {name: solver.init(problem, key) for name, solver in solvers.items()}
         followed = jax.lax.scan(step_all, start, jnp.arange(1, steps + 1))[1]
         return jax.tree.map(lambda rows: rows[-1], followed)
 
@@ -115,9 +116,9 @@ def test_gradient_from_two_inner_samples_is_not(fresh, exact):
     assert not agrees(fresh["two, plain"].gradient, exact)
 
 
-def nested_means(model, inner, count=200_000):
+def nested_means(problem, inner, count=200_000):
     """Means of log(mean of q(z | eps_k)) - log p(z), without and with the own term, drawn with numpy in float64."""
-    rng, family, target = np.random.default_rng(0), model.family, model.target
+    rng, family, target = np.random.default_rng(0), problem.family, problem.target
     weight, bias, scale = (np.asarray(array, np.float64) for array in (WEIGHT, BIAS, jnp.exp(LOG_SCALE)))
     location = rng.normal(scale=family.noise.scale, size=(count, 1 + inner, 3)) @ weight + bias
     z = location[:, 0] + scale * rng.normal(size=(count, 2))

@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 
 from civi.family import Architecture
+from civi.problem import PosteriorProblem
 from civi.problem.target import star
-from civi.solver import Civi, Model, train
+from civi.solver import CompositionalSolver, train
 from civi.solver.loop import PATIENCE
 from civi.update import Samples
 from counting_solver import CountingSolver
@@ -17,7 +18,7 @@ KEY = jax.random.key(0)
 def numbers(trained):
     """Everything a run leaves behind except times."""
     history = [column for name, column in trained.history.items() if name != "seconds"]
-    return [np.asarray(leaf) for leaf in jax.tree.leaves((trained.model, trained.state.solver.params))] + history
+    return [np.asarray(leaf) for leaf in jax.tree.leaves((trained.problem, trained.state.solver.params))] + history
 
 
 def are_identical(left, right) -> bool:
@@ -26,7 +27,7 @@ def are_identical(left, right) -> bool:
 
 def params_of(trained) -> float:
     """The one number that all parameters of the counting solver are equal to."""
-    (value,) = {float(value) for leaf in jax.tree.leaves(trained.model.family) for value in np.ravel(leaf)}
+    (value,) = {float(value) for leaf in jax.tree.leaves(trained.problem.family) for value in np.ravel(leaf)}
     return value
 
 
@@ -48,11 +49,11 @@ def test_another_seed_changes_the_numbers(in_blocks, linear_model):
 
 
 def test_civi_with_the_same_seed_is_identical_to_the_last_bit():
-    model = Model(Architecture(hidden=(4,)).init(2, KEY), star())
-    solver = Civi(steps=12, samples=Samples(outer=4, inner=3))
-    runs = [train(solver, model, KEY, block=block) for block in (5, None)]
+    problem = PosteriorProblem(Architecture(hidden=(4,)).init(2, KEY), star())
+    solver = CompositionalSolver(steps=12, samples=Samples(outer=4, inner=3))
+    runs = [train(solver, problem, KEY, block=block) for block in (5, None)]
     assert are_identical(*runs)
-    assert not np.array_equal(runs[0].model.family.mixing.weights[0], model.family.mixing.weights[0])
+    assert not np.array_equal(runs[0].problem.family.mixing.weights[0], problem.family.mixing.weights[0])
 
 
 def test_history_has_one_row_per_step(in_blocks):

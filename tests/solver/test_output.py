@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from civi.solver import Model, train
+from civi.problem import PosteriorProblem
+from civi.solver import train
 from counting_solver import CountingSolver
 
 RUNS, STEPS = 400, 5
@@ -18,8 +19,8 @@ def steps_returned(linear_model, output):
     arrays, rest = eqx.partition(linear_model.family, eqx.is_array)
     stacked = eqx.combine(jax.tree.map(lambda leaf: jnp.stack([leaf] * RUNS), arrays), rest)
     keys = jax.random.split(jax.random.key(0), RUNS)
-    trained = train(CountingSolver(STEPS, output), Model(stacked, linear_model.target), keys)
-    return np.asarray(trained.model.family.mixing.biases[0])[:, 0]
+    trained = train(CountingSolver(STEPS, output), PosteriorProblem(stacked, linear_model.target), keys)
+    return np.asarray(trained.problem.family.mixing.biases[0])[:, 0]
 
 
 def is_uniform(steps) -> bool:
@@ -35,5 +36,5 @@ def test_uniform_returns_every_iterate_equally_often(linear_model):
 @pytest.mark.parametrize(("steps", "expected"), [(10, np.mean([6, 7, 8, 9, 10])), (7, np.mean([4, 5, 6, 7]))])
 def test_average_is_over_the_second_half(linear_model, steps, expected):
     trained = train(CountingSolver(steps, "average"), linear_model, jax.random.key(0))
-    for leaf in jax.tree.leaves(trained.model.family):
+    for leaf in jax.tree.leaves(trained.problem.family):
         np.testing.assert_allclose(leaf, expected, rtol=1e-6)

@@ -5,8 +5,9 @@ import jax.numpy as jnp
 import pytest
 
 from civi.errors import SettingError, TargetError
+from civi.problem import PosteriorProblem
 from civi.problem.target import LogDensity
-from civi.solver import Civi, Model, train
+from civi.solver import CompositionalSolver, LogTrick, train
 from civi.tracker import Pool
 from civi.update import Samples
 from counting_solver import CountingSolver
@@ -28,21 +29,30 @@ def raises(z):
 )
 def test_targets_that_cannot_be_fitted_are_refused(log_density, message):
     with pytest.raises(TargetError, match=message):
-        train(CountingSolver(steps=2), Model(linear_family(), LogDensity(log_density, dim=2)), jax.random.key(0))
+        problem = PosteriorProblem(linear_family(), LogDensity(log_density, dim=2))
+        train(CountingSolver(steps=2), problem, jax.random.key(0))
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
         ({"steps": 0}, "steps must be at least 1, not 0"),
-        ({"inner_mean": "unsafe"}, "inner_mean must be one of safe, plain, not 'unsafe'"),
-        ({"weigh": "all"}, "weigh must be one of entropy, ratio, not 'all'"),
         ({"output": "best"}, "output must be one of last, average, uniform, not 'best'"),
         ({"pool": Pool(size=100)}, r"pool.chunk \(128\) is larger than the pool \(100\)"),
-        ({"pool": Pool(chunk=64)}, r"pool.draw = each uses all 64 samples of the chunk"),
+        ({"pool": Pool(chunk=64)}, r"pool.draw = each uses the whole chunk: set samples.outer to pool.chunk \(64\)"),
         ({"samples": Samples(growth=0.8)}, r"samples.growth needs pool.draw = uniform"),
     ],
 )
-def test_impossible_settings_of_civi_are_refused(settings, message):
+def test_impossible_settings_of_the_engine_are_refused(settings, message):
     with pytest.raises(SettingError, match=message):
-        Civi(**settings)
+        CompositionalSolver(**settings)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "known"), [("inner_mean", "unsafe", ["safe", "plain"]), ("weigh", "all", ["entropy", "ratio"])]
+)
+def test_an_unknown_name_is_refused_with_those_that_are_known(name, value, known):
+    """By the types, which are checked in tests, or by the settings themselves."""
+    with pytest.raises((SettingError, TypeError)) as refused:
+        LogTrick(**{name: value})
+    assert all(word in str(refused.value) for word in (name, f"'{value}'", *known))

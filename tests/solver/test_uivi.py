@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from civi.estimate.reverse import entropy_score, reverse_conditional
-from civi.solver.base import split
+from civi.parts import split
 from civi.solver.uivi import Uivi
 from civi.update import FirstOrder, Samples
 from linear_gaussian import exact_gradient, mean_and_covariance

@@ -6,8 +6,9 @@ import jax.numpy as jnp
 import pytest
 
 from civi.estimate import log_ratios
-from civi.solver.base import Model, split
-from civi.tracker import Auxiliary, Bank, Extrapolated, Ring, Smoothed, Start
+from civi.parts import split
+from civi.problem import PosteriorProblem
+from civi.tracker import Auxiliary, Bank, Extrapolated, Ring, Smoothed
 from linear_gaussian import mean_and_covariance
 
 OUTER, INNER, STEPS, SETTLED, RUNS = 32, 30, 30, 15, 16
@@ -16,7 +17,7 @@ NONE_NEW = jnp.zeros(OUTER, bool)
 TRACKERS = {"smoothed": Smoothed(0.2), "extrapolated": Extrapolated(0.5), "ring": Ring(0.2), "bank": Bank(10)}
 
 
-def direction(params: Model):
+def direction(params: PosteriorProblem):
     """Where theta drifts to: locations first, weights and log scales more slowly."""
     speeds = {"biases": 1.0, "weights": 0.3, "log_scale": 0.1}
 
@@ -26,16 +27,16 @@ def direction(params: Model):
     return jax.tree_util.tree_map_with_path(speed, params)
 
 
-def squared_errors(model: Model, rate, outer, inner_eps):
+def squared_errors(problem: PosteriorProblem, rate, outer, inner_eps):
     """Mean squared error of log y of every tracker, and of the fresh mean, over outer samples and settled steps."""
-    first, fixed = split(model)
+    first, fixed = split(problem)
 
     def at(t):
         return jax.tree.map(lambda leaf, towards: leaf + rate * t * towards, first, direction(first))
 
     def look(params, eps):
         whole = eqx.combine(params, fixed)
-        return log_ratios(whole.family, whole.target, outer, eps, jnp.asarray(INNER))
+        return log_ratios(whole.family, jax.vmap(whole.target.log_prob), outer, eps, jnp.asarray(INNER))
 
     def step(states, t_and_noise):
         t, (fresh_eps, auxiliary_eps) = t_and_noise
@@ -43,14 +44,14 @@ def squared_errors(model: Model, rate, outer, inner_eps):
         auxiliary = Auxiliary(at(t), at(t + 1), NONE_NEW, lambda query: look(query, auxiliary_eps))
         log_y, after = {"fresh": ratios.fresh_J}, {}
         for name, tracker in TRACKERS.items():
-            tracked, seen = tracker.observe(states[name], family, ratios, jnp.arange(OUTER))
-            log_y[name], after[name] = tracked.log_y_S, tracker.refresh(seen, auxiliary)
+            tracked, seen = tracker.observe(states[name], ratios, jnp.arange(OUTER))
+            log_y[name], after[name] = tracked.y_S, tracker.refresh(seen, auxiliary)
         exact = jax.scipy.stats.multivariate_normal.logpdf(ratios.z_J, *mean_and_covariance(family)) - ratios.log_p_J
         return after, {name: ((values - exact) ** 2).mean() for name, values in log_y.items()}
 
     times = jnp.arange(STEPS + 1, dtype=float)
-    start = Start(look(at(times[0]), inner_eps[0, 0]), INNER)
-    states = {name: tracker.init(start) for name, tracker in TRACKERS.items()}
+    start = look(at(times[0]), inner_eps[0, 0])
+    states = {name: tracker.init(start, INNER) for name, tracker in TRACKERS.items()}
     errors = jax.lax.scan(step, states, (times[1:], inner_eps[1:]))[1]
     return jax.tree.map(lambda values: values[SETTLED:].mean(), errors)
 

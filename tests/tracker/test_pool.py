@@ -115,12 +115,12 @@ def test_a_finite_pool_holds_as_many_samples_as_its_size_and_none_twice_in_a_chu
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"size": -1}, "pool.size must be at least 0"),
-        ({"chunk": -1}, "pool.chunk must be at least 0"),
+        ({"size": 0}, "pool.size must be at least 1, or none, not 0"),
+        ({"chunk": -1}, "pool.chunk must be at least 1, or none, not -1"),
         ({"size": 10, "chunk": 4}, r"must be multiples of the 4 samples that are replaced at a time"),
         ({"size": 12, "chunk": 10, "renew": 0.3}, r"must be multiples of the 3 samples"),
         ({"size": 10, "chunk": 11}, r"pool.chunk \(11\) is larger than the pool \(10\)"),
-        ({"switch_every": 0}, "pool.switch_every must be at least 1"),
+        ({"switch_every": 0}, "pool.switch_every must be at least 1, or none, not 0"),
         ({"renew": 0.0}, r"pool.renew must be in \(0, 1\]"),
         ({"renew": 1.5}, r"pool.renew must be in \(0, 1\]"),
         ({"draw": "all"}, "pool.draw must be one of each, uniform, not 'all'"),

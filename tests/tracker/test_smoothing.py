@@ -1,12 +1,12 @@
 """Smoothed and extrapolated averages against their definition, written out in numpy."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from civi.errors import SettingError
-from civi.tracker import Auxiliary, Extrapolated, Smoothed, Start
-from linear_gaussian import linear_family
+from civi.tracker import Auxiliary, Extrapolated, Smoothed
 from stub_ratios import stub_ratios
 
 INNER, SOME = 8, jnp.arange(3)
@@ -16,14 +16,14 @@ VALUES = np.random.default_rng(0).lognormal(sigma=2, size=(6, 3))
 
 def run(tracker, values):
     """The tracker after one look at every row of values, the first of them in init."""
-    state = tracker.init(Start(stub_ratios(values[0], INNER), INNER))
+    state = tracker.init(stub_ratios(values[0], INNER), INNER)
     for row in values[1:]:
         state = tracker.refresh(state, Auxiliary(0.0, 0.0, OLD, lambda _, row=row: stub_ratios(row, INNER)))
     return state
 
 
 def tracked(tracker, state, index=SOME):
-    return tracker.observe(state, linear_family(), stub_ratios(np.ones(len(index)), INNER), index)[0]
+    return tracker.observe(state, stub_ratios(np.ones(len(index)), INNER), index)[0]
 
 
 def weights_of_rows(beta, decay, rows):
@@ -43,7 +43,7 @@ def test_average_and_its_size_are_those_of_the_weights(kind, beta, decay):
     tracker = kind(beta, decay)
     got = tracked(tracker, run(tracker, VALUES))
     weights = weights_of_rows(beta, decay, len(VALUES))
-    np.testing.assert_allclose(got.log_y_S, np.log(weights @ VALUES), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(got.y_S, np.log(weights @ VALUES), rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(got.effective_S, INNER / (weights**2).sum(), rtol=1e-5)
 
 
@@ -58,7 +58,7 @@ def test_only_the_samples_asked_for_are_given():
     tracker = Smoothed(0.5)
     state = run(tracker, VALUES)
     np.testing.assert_array_equal(
-        tracked(tracker, state, jnp.array([2, 0])).log_y_S, tracked(tracker, state).log_y_S[jnp.array([2, 0])]
+        tracked(tracker, state, jnp.array([2, 0])).y_S, tracked(tracker, state).y_S[jnp.array([2, 0])]
     )
 
 
@@ -68,10 +68,34 @@ def test_new_samples_begin_afresh_and_old_ones_go_on():
     fresh = np.array([7.0, 8.0, 9.0])
     after = tracker.refresh(before, Auxiliary(0.0, 0.0, new, lambda _: stub_ratios(fresh, 5)))
     old, now = tracked(tracker, before), tracked(tracker, after)
-    expected = np.where(new, fresh, 0.5 * np.exp(old.log_y_S) + 0.5 * fresh)
-    np.testing.assert_allclose(now.log_y_S, np.log(expected), rtol=1e-5)
+    expected = np.where(new, fresh, 0.5 * np.exp(old.y_S) + 0.5 * fresh)
+    np.testing.assert_allclose(now.y_S, np.log(expected), rtol=1e-5)
     size_of_mixture = 1 / (0.25 / np.asarray(old.effective_S) + 0.25 / 5)
     np.testing.assert_allclose(now.effective_S, np.where(new, 5, size_of_mixture), rtol=1e-5)
+
+
+@pytest.mark.parametrize("lost", [0.0, np.inf, np.nan])
+def test_an_average_that_is_not_finite_starts_again_from_the_next_look(lost):
+    """log 0 = -inf and NaN would stay what they are for ever; the samples beside them go on as they were."""
+    tracker = Smoothed(0.5)
+    with np.errstate(divide="ignore"):
+        broken = run(tracker, np.where([False, True, False], lost, VALUES))
+    assert not np.isfinite(broken.average.y_J[1])
+    seen, state = tracker.observe(broken, stub_ratios(np.array([7.0, 8.0]), 5), jnp.array([1, 2]))
+    whole = run(tracker, VALUES)
+    np.testing.assert_allclose(seen.y_S, [np.log(7.0), whole.average.y_J[2]], rtol=1e-6)
+    np.testing.assert_allclose(seen.effective_S, [5, 1 / whole.average.inverse_size_J[2]], rtol=1e-6)
+    after = tracker.refresh(state, Auxiliary(0.0, 0.0, OLD, lambda _: stub_ratios(np.full(3, 2.0), 5)))
+    np.testing.assert_allclose(after.average.y_J[1], np.log(0.5 * 7 + 0.5 * 2), rtol=1e-6)
+    untouched = tracker.observe(whole, stub_ratios(np.array([7.0, 8.0]), 5), jnp.array([1, 2]))[1]
+    jax.tree.map(np.testing.assert_array_equal, untouched, whole)
+
+
+def test_without_another_look_an_average_that_is_not_finite_stays_so():
+    """The restart is what mends it, not the smoothing."""
+    with np.errstate(divide="ignore"):
+        broken = run(Smoothed(0.5), np.vstack([VALUES[:1] * np.inf, VALUES]))
+    assert not np.isfinite(broken.average.y_J).any()
 
 
 @pytest.mark.parametrize(
@@ -90,7 +114,7 @@ def test_second_look_is_at_the_new_or_the_extrapolated_point(tracker, expected):
         asked.append(query)
         return stub_ratios(VALUES[0], INNER)
 
-    state = tracker.init(Start(stub_ratios(VALUES[0], INNER), INNER))
+    state = tracker.init(stub_ratios(VALUES[0], INNER), INNER)
     for _ in range(2):
         state = tracker.refresh(state, Auxiliary(jnp.array([1.0, 1.0]), jnp.array([5.0, -3.0]), OLD, oracle))
     np.testing.assert_allclose(asked[-1], expected, rtol=1e-6)

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from civi.errors import SettingError
-from civi.solver.base import groups, split
-from civi.update import CiviAdam, FirstOrder
+from civi.parts import groups, split
+from civi.update import CiviAdam, FirstOrder, PerGroup
 
 
 @pytest.fixture(scope="module")
@@ -47,9 +47,9 @@ def test_targets_are_not_trained(linear_model, params):
 @pytest.mark.parametrize(
     ("settings", "of_mixing", "of_scale"),
     [
-        ({"c_alpha": 0.09, "c_alpha_scale": 0.25}, 0.3, 0.5),
+        ({"c_alpha": PerGroup.of(mixing=0.09, scale=0.25)}, 0.3, 0.5),
         ({"c_alpha": 0.09}, 0.3, 0.3),
-        ({"c_alpha": 0.09, "c_alpha_decoder": 0.25}, 0.3, 0.3),
+        ({"c_alpha": PerGroup.of(mixing=0.09, scale=0.09, decoder=0.25)}, 0.3, 0.3),
     ],
 )
 def test_civi_adams_first_step_has_the_length_of_its_group(params, settings, of_mixing, of_scale):
@@ -60,7 +60,8 @@ def test_civi_adams_first_step_has_the_length_of_its_group(params, settings, of_
 
 
 def test_civi_adams_momentum_has_the_constant_of_its_group(params):
-    rule = CiviAdam(c_alpha=0.1, c_gamma=0.2, c_gamma_scale=0.8, mu=0.5).transformation(groups(params), 10)
+    rule = CiviAdam(c_alpha=0.1, c_gamma=PerGroup.of(mixing=0.2, scale=0.8), mu=0.5)
+    rule = rule.transformation(groups(params), 10)
     state = rule.init(params)
     for sign in (1.0, -1.0):
         change, state = rule.update(filled(params, sign), state, params)
@@ -106,7 +107,7 @@ def test_first_step_of_an_optax_rule(params, rule, length):
         np.testing.assert_allclose(got, length, rtol=1e-4)
 
 
-@pytest.mark.parametrize(("clip", "expected"), [(0.0, 4 * np.sqrt(10)), (3.0, 3.0), (50.0, 4 * np.sqrt(10))])
+@pytest.mark.parametrize(("clip", "expected"), [(None, 4 * np.sqrt(10)), (3.0, 3.0), (50.0, 4 * np.sqrt(10))])
 def test_clipping_limits_the_norm_of_the_whole_gradient(params, clip, expected):
     gradient = filled(params, 4.0)
     change = first_change(FirstOrder("sgd", 1.0, decay="constant", clip=clip), params, gradient)
@@ -120,16 +121,33 @@ def test_clipping_limits_the_norm_of_the_whole_gradient(params, clip, expected):
         (CiviAdam, {"c_gamma": 1.1}, r"update.c_gamma must be in \[0, 1\]"),
         (CiviAdam, {"mu": 1.0}, r"update.mu must be in \(0, 1\)"),
         (CiviAdam, {"xi": 0.0}, r"update.xi must be positive"),
-        (CiviAdam, {"c_gamma_scale": 1.1}, r"update.c_gamma_scale must be"),
-        (CiviAdam, {"clip": -1.0}, r"update.clip must not be negative"),
-        (FirstOrder, {"rule": "newton"}, r"update.rule must be one of adam, rmsprop, sgd, not 'newton'"),
+        (CiviAdam, {"c_gamma": PerGroup.of(mixing=0.2, scale=1.1)}, r"update.c_gamma must be in \[0, 1\], not 1.1"),
+        (CiviAdam, {"clip": -1.0}, r"update.clip must be positive, or none for no clipping, not -1.0"),
         (FirstOrder, {"learning_rate": 0.0}, r"update.learning_rate must be positive"),
-        (FirstOrder, {"decay": "linear"}, r"update.decay must be one of cosine, hold, power, constant, not 'linear'"),
-        (FirstOrder, {"clip": -1.0}, r"update.clip must not be negative"),
+        (FirstOrder, {"clip": 0.0}, r"update.clip must be positive, or none for no clipping, not 0.0"),
         (FirstOrder, {"l2": -1.0}, r"update.l1 and update.l2 must not be negative"),
-        (FirstOrder, {"l2_decoder": -0.5}, r"update.l2_decoder must not be negative \(-1: as update.l2\), not -0.5"),
+        (FirstOrder, {"l2": PerGroup.of(mixing=0.0, decoder=-0.5)}, r"update.l2 must not be negative, not -0.5"),
     ],
 )
 def test_impossible_rules_are_refused(kind, settings, message):
     with pytest.raises(SettingError, match=message):
         kind(**settings).transformation("mixing", 10)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "known"),
+    [("rule", "newton", ["adam", "rmsprop", "sgd"]), ("decay", "linear", ["cosine", "hold", "power", "constant"])],
+)
+def test_an_unknown_name_is_refused_with_those_that_are_known(name, value, known):
+    """By the types, which are checked in tests, or by the settings themselves."""
+    with pytest.raises((SettingError, TypeError)) as refused:
+        FirstOrder(**{name: value})
+    assert all(word in str(refused.value) for word in (name, f"'{value}'", *known))
+
+
+def test_a_group_without_a_value_is_named(params):
+    rule = CiviAdam(c_alpha=PerGroup.of(mixing=0.1, decoder=0.2))
+    with pytest.raises(SettingError, match="no value is given for the parameter group 'scale', only for mixing, decoder"):
+        rule.transformation(groups(params), 10)
+    with pytest.raises(SettingError, match="a setting per group needs at least one group"):
+        PerGroup.of()

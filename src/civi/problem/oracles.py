@@ -74,11 +74,12 @@ class OracleProblem(eqx.Module):
             require(_is_float(leaf), f"theta_1 must hold float arrays only, not {_describe(leaf)}")
             known = not isinstance(leaf, jax.core.Tracer)
             require(not known or bool(np.isfinite(leaf).all()), "theta_1 must be finite")
-        y, value = self._shapes()
+        y, key = self._inner_shape(), jax.eval_shape(lambda: jax.random.key(0))
         require(
             _is_float(y) and y.ndim == 1 and y.size > 0,
             f"inner(theta, key) must return a float vector of shape (n,), not {_describe(y)}",
         )
+        value = jax.eval_shape(self.oracles.outer, y, key)
         require(
             _is_float(value) and value.ndim == 0,
             f"outer(y, key) must return a float of shape (), not {_describe(value)}",
@@ -90,7 +91,7 @@ class OracleProblem(eqx.Module):
 
     def pool(self, pool: Pool, outer: int) -> Pool:
         """One chunk of all n entries, which never changes."""
-        return Pool(chunk=self._shapes()[0].size, switch_every=None)
+        return Pool(chunk=self._inner_shape().size, switch_every=None)
 
     def init_draws(self, sizes: SampleSizes, key: PRNGKeyArray) -> InitDraws:
         """y_1 = g(theta_1) from the run's largest batch, and at least FIRST samples.
@@ -128,11 +129,9 @@ class OracleProblem(eqx.Module):
     def weight(self, t: Float[Array, ""]) -> Float[Array, ""]:
         return jnp.ones(())
 
-    def _shapes(self) -> tuple[Any, Any]:
-        """Shapes of y and of f(y)."""
-        key = jax.eval_shape(lambda: jax.random.key(0))
-        y = jax.eval_shape(self.oracles.inner, self.theta, key)
-        return y, jax.eval_shape(self.oracles.outer, y, key)
+    def _inner_shape(self) -> Any:
+        """What inner returns: shape and type of y."""
+        return jax.eval_shape(self.oracles.inner, self.theta, jax.eval_shape(lambda: jax.random.key(0)))
 
 
 def first_count(sizes: SampleSizes) -> int:

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from civi.errors import require
 from civi.estimate import LogRatios, Picked, Sketch, log_ratios
 from civi.family import Outer, SemiImplicit
 from civi.problem.base import Chunk, InitDraws, Inner, StepDraws
@@ -37,6 +38,9 @@ class SemiImplicitProblem(eqx.Module):
         """
 
     def pool(self, pool: Pool, outer: int) -> Pool:
+        """The pool with its chunk size filled in. A batch belongs to a chunk: its samples are replaced together."""
+        kept = getattr(self, "batch", None) is None or pool.renew == 1
+        require(kept, "problem.batch keeps a batch of data with its chunk of outer samples: set pool.renew to 1")
         return pool.filled(outer)
 
     def init_draws(self, sizes: SampleSizes, key: PRNGKeyArray) -> InitDraws:

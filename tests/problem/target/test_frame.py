@@ -9,7 +9,7 @@ from scipy import stats
 
 from civi.errors import SettingError
 from civi.inference.diagnose import log_q
-from civi.problem.target import Frame, Framed, LogisticRegression, batch_of, outward, two_modal
+from civi.problem.target import Frame, Framed, LogisticRegression, batch_of, check_batch, outward, two_modal
 from linear_gaussian import gaussian_target, linear_family
 from linear_gaussian import log_q as exact_log_q
 from montecarlo import agrees
@@ -111,15 +111,15 @@ def test_batch_of_passes_on_and_refuses(regression, in_frame):
     assert (regression.rows, in_frame.rows, in_frame.dim) == (ROWS, ROWS, 2)
     toy = Framed(two_modal(), in_frame.frame, in_frame.log_p, in_frame.slope)
     assert toy.rows == 0
-    assert all(batch_of(target, key, 0) is target for target in (in_frame, toy))
+    assert all(batch_of(target, key, None) is target for target in (in_frame, toy))
     batch = eqx.filter_eval_shape(batch_of, in_frame, key, ROWS)
     assert (batch.dim, batch.target.target.rows, batch.target.target.weight) == (2, ROWS, 1.0)
     for whole in (regression, in_frame):
-        with pytest.raises(SettingError, match=r"samples.batch \(41\) is larger than the data \(40 rows\)"):
-            batch_of(whole, key, ROWS + 1)
+        with pytest.raises(SettingError, match=r"problem.batch \(41\) is larger than the data \(40 rows\)"):
+            check_batch(whole, ROWS + 1)
     for without_rows in (two_modal(), toy):
-        with pytest.raises(SettingError, match=r"samples.batch needs a target with rows of data"):
-            batch_of(without_rows, key, 1)
+        with pytest.raises(SettingError, match=r"problem.batch needs a target with rows of data"):
+            check_batch(without_rows, 1)
 
 
 def test_density_of_q_is_one_in_the_targets_coordinates(gaussian):

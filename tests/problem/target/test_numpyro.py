@@ -78,7 +78,7 @@ def test_a_plate_with_latent_sites_sees_all_its_rows():
             numpyro.sample("y", dist.Normal(mu, 1), obs=y[rows])
 
     target = numpyro_target(model, (Y[:5],), {})
-    assert (target.dim, target.rows, target.batch_size) == (5, 0, 0)
+    assert (target.dim, target.rows, target.batch_size) == (5, 0, None)
     expected = stats.norm.logpdf(np.zeros(5)).sum() + stats.norm.logpdf(Y[:5]).sum()
     np.testing.assert_allclose(target.log_prob(jnp.zeros(5)), expected, rtol=1e-5)
 
@@ -113,7 +113,7 @@ def test_discrete_sites_are_summed_out(summed):
 
 def test_a_plate_in_a_model_with_discrete_sites_sees_all_its_rows(summed):
     target, z = numpyro_target(mixture, (Y[:6], 3), {}), jnp.asarray([-0.4, 1.1, 0.3])
-    assert (target.rows, target.batch_size) == (0, 0)
+    assert (target.rows, target.batch_size) == (0, None)
     np.testing.assert_allclose(target.log_prob(z), summed.log_prob(z), rtol=1e-6)
 
 
