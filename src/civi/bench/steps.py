@@ -8,7 +8,7 @@ from rich.table import Table
 
 from civi.bench.machine import product_rate, products
 from civi.bench.timing import Advance, in_turns
-from civi.bench.workloads import WORKLOADS, Block, block, image_products, workload
+from civi.bench.workloads import BATCHES, SIZES, WORKLOADS, Block, block, image_products, workload
 from civi.solver import SOLVERS
 
 TRAINED = tuple(name for name in SOLVERS if name != "nuts")
@@ -35,8 +35,7 @@ def _on(name: str, solvers: list[str], rounds: int, advance: Advance) -> list[di
     for solver in solvers:
         advance(f"{name}, compiling {solver}")
         blocks[solver] = block(workload(name, solver), STEPS[name])
-    samples = workload("mnist").solver.samples  # type: ignore[attr-defined]
-    shapes = image_products(samples.batch, samples.inner)
+    shapes = image_products(BATCHES["mnist"], SIZES["mnist"]["inner"])
     programs = {solver: one.run for solver, one in blocks.items()} | {"products": products(shapes, REPEATS)}
     timed = in_turns(programs, rounds, advance, f"{name}, ")
     rate = product_rate(shapes, timed.pop("products").scaled(1 / REPEATS))
