@@ -22,13 +22,16 @@ from civi.problem.target import LogDensity, LogisticRegression
 from civi.solver import train
 from civi.solver.loop import run_blocks, start
 
-STEPS, MANY = 20, 32
+STEPS = 20
+INNER = "inner samples K2 (banana)"
+QUICK = (INNER,)
 
 
 def measure(quick: bool, advance: Advance) -> dict[str, Any]:
     """Seconds at growing sizes, and the exponent of the larger half of them."""
     rows = []
-    for name, (sizes, make) in SWEEPS.items():
+    for name in QUICK if quick else SWEEPS:
+        sizes, make = SWEEPS[name]
         sizes = sizes[:3] if quick else sizes
         programs: dict[str, Program] = {}
         for size in sizes:
@@ -40,8 +43,9 @@ def measure(quick: bool, advance: Advance) -> dict[str, Any]:
         slope = np.polyfit(np.log(sizes[half:]), np.log(seconds[half:]), 1)[0]
         rows.append({"grows": name, "sizes": list(sizes), "seconds": seconds, "exponent": float(slope)})
     advance("whole fits of one and of many seeds")
-    whole = [_whole_fits(seeds, 500 if quick else 3000) for seeds in (1, MANY)]
-    return {"rows": rows, "seeds": MANY, "whole_fit_seconds": whole}
+    many, steps = (8, 500) if quick else (32, 3000)
+    whole = [_whole_fits(seeds, steps) for seeds in (1, many)]
+    return {"rows": rows, "seeds": many, "whole_fit_seconds": whole}
 
 
 def _whole_fits(seeds: int, steps: int) -> float:
@@ -95,7 +99,7 @@ def _runs(seeds: int) -> tuple[Workload, Key[Array, " seeds"]]:
 
 SWEEPS: dict[str, tuple[tuple[int, ...], Callable[[int], Program]]] = {
     "outer samples K1 (banana)": ((64, 256, 1024, 4096), _outer),
-    "inner samples K2 (banana)": ((50, 200, 800, 3200, 12_800), _inner),
+    INNER: ((50, 200, 800, 3200, 12_800), _inner),
     "dimension (Gaussian)": ((4, 16, 64, 256), _dimension),
     "rows (regression, 16 outer)": ((1000, 10_000, 100_000, 1_000_000), _rows),
     "seeds (banana)": ((1, 2, 8, 32), _seeds),

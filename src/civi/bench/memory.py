@@ -15,6 +15,7 @@ from civi.bench.timing import Advance
 from civi.bench.workloads import Workload, block, workload
 from civi.tracker import NoTracker
 
+QUICK = (10_000, 100_000)
 SIZES = (1000, 10_000, 100_000, 1_000_000)
 OUTER, STEPS = 128, 2
 
@@ -22,7 +23,7 @@ OUTER, STEPS = 128, 2
 def measure(quick: bool, advance: Advance) -> dict[str, Any]:
     """Megabytes at the peak of a process that takes STEPS steps."""
     rows = []
-    for inner in SIZES[:3] if quick else SIZES:
+    for inner in QUICK if quick else SIZES:
         advance(f"{inner:,} inner samples")
         command = [sys.executable, "-m", "civi.bench.memory", str(inner)]
         peak = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[-1]

@@ -52,8 +52,9 @@ def measure(quick: bool, advance: Advance) -> dict[str, Any]:
     for guide in QUICK_GUIDES if quick else GUIDES:
         advance(guide)
         rows.append(_guide(guide, 5.0 if quick else 90.0, distance))
-    advance("nuts")
-    rows.append(_nuts(distance, 100 if quick else 2500))
+    if not quick:
+        advance("nuts")
+        rows.append(_nuts(distance, 2500))
     return {"enough": ENOUGH, "draws": DRAWS, "rows": rows}
 
 

@@ -115,7 +115,7 @@ def compare(
 @app.command()
 def bench(
     part: Annotated[str, typer.Argument(help="What to time; all parts by default.")] = "all",
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer rounds.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer rounds, methods and sizes: about two minutes.")] = False,
     out: Annotated[Path | None, typer.Option(help="File for the figures as JSON.")] = None,
 ) -> None:
     """Time the steps of all methods in one run, as ratios; needs no data."""
