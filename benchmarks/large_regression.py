@@ -41,9 +41,8 @@ def main() -> None:
     parser.add_argument("--steps", type=int, help="those of the default recipe without it")
     options = parser.parse_args()
     target = synthetic(options.rows, options.columns)
-    print(
-        f"{options.rows} rows, {options.columns} columns, batches of {options.batch}; data: peak {peak_megabytes():.0f} MB"
-    )
+    shape = f"{options.rows} rows, {options.columns} columns, batches of {options.batch}"
+    print(f"{shape}; data: peak {peak_megabytes():.0f} MB")
 
     settings = default_settings("regression", "civi")
     problem_settings = replace(settings.problem, batch=options.batch)
