@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import replace
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -47,9 +46,7 @@ def main() -> None:
     settings = default_settings("regression", "civi")
     problem_settings = replace(settings.problem, batch=options.batch)
     steps = options.steps or settings.solver.steps
-    found = clocked(lambda: settings.pilot.look(target))
-    seen: Any = found.result
-    pilot_seconds = found.seconds
+    seen, pilot_seconds, _ = clocked(lambda: settings.pilot.look(target))
     print(f"pilot on all rows: {pilot_seconds:.1f} s, peak {peak_megabytes():.0f} MB")
 
     def fit() -> Trained:

@@ -7,25 +7,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
-Result = TypeVar("Result")
 Program = Callable[[], Any]
 Advance = Callable[[str], None]
 
 
-class Clocked(NamedTuple, Generic[Result]):
+class Clocked(NamedTuple):
     """What a call returned, its seconds by the clock, and those of the processor."""
 
-    result: Result
+    result: Any
     seconds: float
     cpu_seconds: float
 
 
-def clocked(call: Callable[[], Result]) -> Clocked[Result]:
+def clocked(call: Program) -> Clocked:
     """Call once, and wait until all arrays of the result are there."""
     begun, cpu = time.perf_counter(), time.process_time()
     result = jax.block_until_ready(call())

@@ -17,7 +17,7 @@ from civi.files import write_json
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from civi.inference.posterior import Posterior
+    from civi.inference.posterior import SemiImplicitPosterior
 
 ROWS = 40
 
@@ -108,7 +108,7 @@ def _line(error: BaseException, file: Path) -> str:
     return f" (line {lines[-1]})" if lines else ""
 
 
-def _report(posterior: Posterior, folder: Path, keys: Any, draws: int) -> None:
+def _report(posterior: SemiImplicitPosterior, folder: Path, keys: Any, draws: int) -> None:
     """Write the files and show the result."""
     from civi.experiment import run_folder  # noqa: PLC0415 start-up time
     from civi.progress import console  # noqa: PLC0415 start-up time
@@ -125,7 +125,7 @@ def _report(posterior: Posterior, folder: Path, keys: Any, draws: int) -> None:
     screen.print(f"elbo {elbo.value:.4f} ± {elbo.se:.4f}; {posterior.message}; files are in {folder}", soft_wrap=True)
 
 
-def _metrics(posterior: Posterior, diagnosis: Any, elbo: Any) -> dict[str, Any]:
+def _metrics(posterior: SemiImplicitPosterior, diagnosis: Any, elbo: Any) -> dict[str, Any]:
     return {
         "dim": posterior.dim,
         "elbo": elbo.value,

@@ -141,7 +141,8 @@ def solvers() -> None:
     from civi.inference.nuts import Nuts  # noqa: PLC0415 start-up time
     from civi.solver import SOLVERS  # noqa: PLC0415 start-up time
 
-    for name, summary in {name: solver.__doc__ for name, solver in SOLVERS.items()} | {"nuts": Nuts.__doc__}.items():
+    summaries = {name: solver.__doc__ for name, solver in SOLVERS.items()} | {"nuts": Nuts.__doc__}
+    for name, summary in summaries.items():
         typer.echo(f"{name:<12} {(summary or '').splitlines()[0]}")
 
 

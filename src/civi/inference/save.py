@@ -28,7 +28,8 @@ from civi.problem.target.space import Tree, Vector
 FORMAT, VERSION = "civi posterior", 2
 FAMILIES = (SemiImplicit, Amortised, GaussianNoise, MixingNetwork, ConstantMixing, Encoder, *CONDITIONALS.values())
 DECODERS = (ImageDecoder, SentenceReader, SentenceDecoder, Recurrent)
-KNOWN: dict[str, type] = {part.__name__: part for part in (*FAMILIES, *DECODERS, Frame, Guesses, Reference)}
+PARTS: tuple[type, ...] = (*FAMILIES, *DECODERS, Frame, Guesses, Reference)
+KNOWN: dict[str, type] = {part.__name__: part for part in PARTS}
 
 
 def save(
