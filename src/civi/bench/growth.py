@@ -112,9 +112,8 @@ def table(found: dict[str, Any]) -> Table:
     made = Table(title="milliseconds of a step at growing sizes", title_justify="left")
     if "whole_fit_seconds" in found:
         (one, many), seeds = found["whole_fit_seconds"], found["seeds"]
-        made.caption = (
-            f"whole fits with compilation: {seeds} seeds {many:.1f} s, one {one:.1f} s, ratio {many / one:.1f}"
-        )
+        took = f"{seeds} seeds {many:.1f} s, one {one:.1f} s, ratio {many / one:.1f}"
+        made.caption = f"whole fits with compilation: {took}"
     for name in ("what grows", "sizes", "ms", "last to first", "exponent"):
         made.add_column(name, justify="left" if name == "what grows" else "right")
     for row in found["rows"]:

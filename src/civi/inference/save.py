@@ -26,10 +26,17 @@ from civi.problem.target import Frame
 from civi.problem.target.space import Tree, Vector
 
 FORMAT, VERSION = "civi posterior", 2
-FAMILIES = (SemiImplicit, Amortised, GaussianNoise, MixingNetwork, ConstantMixing, Encoder, *CONDITIONALS.values())
-DECODERS = (ImageDecoder, SentenceReader, SentenceDecoder, Recurrent)
-PARTS: tuple[type, ...] = (*FAMILIES, *DECODERS, Frame, Guesses, Reference)
-KNOWN: dict[str, type] = {part.__name__: part for part in PARTS}
+FAMILIES: tuple[type, ...] = (
+    SemiImplicit,
+    Amortised,
+    GaussianNoise,
+    MixingNetwork,
+    ConstantMixing,
+    Encoder,
+    *CONDITIONALS.values(),
+)
+DECODERS: tuple[type, ...] = (ImageDecoder, SentenceReader, SentenceDecoder, Recurrent)
+KNOWN: dict[str, type] = {part.__name__: part for part in (*FAMILIES, *DECODERS, Frame, Guesses, Reference)}
 
 
 def save(
