@@ -19,6 +19,7 @@ class AutoencoderTask(Task):
 
     load: Callable[[], Any] = field(kw_only=True)
     primary_metric: str = "test_neg_log_lik"
+    secondary_metric: str = "neg_elbo"
     test_draws: int = 1000
     quick_draws: int = 200
     curve_draws: int = 100

@@ -38,7 +38,6 @@ class ImageTask(AutoencoderTask):
     Learning curves are of `curve_images`. Figures show `shown_images`, and `walks` of `walk_steps`.
     """
 
-    secondary_metric: str = "neg_elbo"
     quick_images: int = 1000
     curve_images: int = 100
     shown_images: int = 16
