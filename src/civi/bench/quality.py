@@ -51,7 +51,7 @@ def measure(quick: bool, advance: Advance) -> dict[str, Any]:
     rows = [_civi(distance)]
     for guide in QUICK_GUIDES if quick else GUIDES:
         advance(guide)
-        rows.append(_guide(guide, 5.0 if quick else 90.0, distance))
+        rows.append(_guide(guide, 3.0 if quick else 90.0, distance))
     if not quick:
         advance("nuts")
         rows.append(_nuts(distance, 2500))

@@ -13,7 +13,7 @@ from civi.solver import SOLVERS
 
 TRAINED = tuple(SOLVERS)
 ONE_POOL = "cadam"
-QUICK = {"banana": ("civi", "nmc-adam", "uivi"), "mnist": ("civi", "nmc-adam")}
+QUICK = {"banana": ("civi", "nmc-adam"), "mnist": ("civi", "nmc-adam")}
 STEPS = {"banana": 40, "waveform": 40, "mnist": 10}
 YARDSTICK, REPEATS = "nmc-adam", 10
 
