@@ -29,4 +29,4 @@ check: setup
 	$(BIN)/lint-imports --no-logo
 
 clean:
-	rm -rf .venv runs .pytest_cache .ruff_cache .mypy_cache
+	rm -rf .venv runs .pytest_cache .ruff_cache .mypy_cache .import_linter_cache

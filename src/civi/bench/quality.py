@@ -30,7 +30,7 @@ from civi.solver import train
 
 ENOUGH, DRAWS = 1.3, 2 * RegressionTask.reference_draws
 GUIDES = {"AutoMultivariateNormal": 1e-2, "AutoBNAFNormal": 3e-3}
-QUICK_GUIDES, QUICK_REFERENCE = ("AutoMultivariateNormal",), 1000
+QUICK_GUIDES, QUICK_REFERENCE = ("AutoMultivariateNormal",), 500
 BLOCK, PARTICLES = 100, 16
 Distance = Callable[[np.ndarray], float]
 
@@ -91,7 +91,7 @@ def _guide(name: str, limit: float, distance: Distance) -> dict[str, Any]:
     block = jax.jit(lambda state: jax.lax.fori_loop(0, BLOCK, lambda _, s: svi.update(s)[0], state))
     state, spent, _ = clocked(lambda: svi.init(jax.random.key(0)))
     steps, ratio, next_look = 0, np.inf, 2.0
-    while spent < limit and ratio > ENOUGH:
+    while steps == 0 or (spent < limit and ratio > ENOUGH):
         state, seconds, _ = clocked(partial(block, state))
         steps, spent = steps + BLOCK, spent + seconds
         if spent > min(next_look, limit):
