@@ -23,9 +23,10 @@ test: setup check
 	$(BIN)/python -m pytest
 
 check: setup
-	$(BIN)/ruff check src tests
-	$(BIN)/ruff format --check src tests
+	$(BIN)/ruff check src benchmarks tests
+	$(BIN)/ruff format --check src benchmarks tests
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
 
 clean:
-	rm -rf .venv runs .pytest_cache .ruff_cache .mypy_cache
+	rm -rf .venv runs .pytest_cache .ruff_cache .mypy_cache .import_linter_cache

@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import logging
 import os
 import re
 import shutil
@@ -23,7 +24,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import h5netcdf
 import numpy as np
+import orbax.checkpoint as ocp
 
 SOLVERS = [
     "civi",
@@ -82,8 +85,6 @@ def fingerprint(folder: Path) -> dict[str, Any]:
         metrics = json.loads((folder / "metrics.json").read_text())
         found |= {f"metrics.{name}": value for name, value in metrics.items() if not UNCOUNTED.search(name)}
     if (folder / "draws.nc").exists():
-        import h5netcdf
-
         with h5netcdf.File(folder / "draws.nc") as file:
             for group in file.groups.values():
                 found |= {f"draws.{group.name}.{name}": digest(value[...]) for name, value in group.variables.items()}
@@ -94,10 +95,6 @@ def fingerprint(folder: Path) -> dict[str, Any]:
 
 def _trained(folder: Path) -> list[str]:
     """Hashes of all floating-point arrays of the last checkpoint's state, sorted."""
-    import logging
-
-    import orbax.checkpoint as ocp
-
     logging.getLogger("absl").setLevel(logging.CRITICAL)
     manager = ocp.CheckpointManager(folder.resolve())
     saved = manager.restore(manager.latest_step(), args=ocp.args.Composite(run=ocp.args.StandardRestore()))["run"]

@@ -7,21 +7,25 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
+import jax.numpy as jnp
 import matplotlib as mpl
 import numpy as np
-from claims_measure import Error, Measured, Size, arms, measure
 from matplotlib import pyplot as plt
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from civi.solver.civi import Civi
+from civi.solver import CompositionalSolver
 from civi.tracker import NoTracker
+from civi.update import SampleSizes
+from claims_measure import Error, Measured, Size, arms, measure
 
 Results = dict[str, Measured]
-Statistic = Callable[[np.ndarray], np.ndarray]
+Statistic = Callable[[np.ndarray], float]
+Criterion = Callable[[np.ndarray], np.ndarray]
 DELTAS = np.geomspace(0.5, 0.005, 9)
 LOOKS = {
     "civi, theorem schedule": ("o", "tab:blue"),
@@ -43,7 +47,7 @@ def slope(x: np.ndarray, y: np.ndarray) -> float:
 
 def bootstrap(statistic: Statistic, values_S: np.ndarray, draws: int = 300) -> tuple[float, float]:
     """The statistic of the mean over seeds, and its standard error from resampled seeds."""
-    value = float(statistic(values_S.mean(axis=0)))
+    value = statistic(values_S.mean(axis=0))
     if np.isnan(value):
         return value, value
     seeds = np.random.default_rng(0).integers(len(values_S), size=(draws, len(values_S)))
@@ -92,11 +96,12 @@ def systematic_share(error: Error) -> float:
     return float(np.sum((error.bias.mean(axis=0) ** 2).sum(axis=-1) - noise) / error.bias_squared.mean(axis=0).sum())
 
 
-def oracle_calls(solver: Civi) -> np.ndarray:
+def oracle_calls(solver: CompositionalSolver) -> np.ndarray:
     """Calls up to step t: K1 of Oracle_f, K2 of Oracle_g at theta_t, and where there is a tracker K3 at z_{t+1}."""
     t = np.arange(1, solver.steps + 1.0)
     kinds = ("outer", "inner") if isinstance(solver.tracker, NoTracker) else ("outer", "inner", "auxiliary")
-    return np.cumsum(sum(np.asarray(solver.samples.at(kind, t, solver.steps)) for kind in kinds))
+    sizes = SampleSizes(solver.samples, solver.steps)
+    return np.cumsum(sum(np.asarray(sizes.at(kind, jnp.asarray(t))) for kind in kinds))
 
 
 def uniform_iterate(norm_T: np.ndarray) -> np.ndarray:
@@ -104,7 +109,7 @@ def uniform_iterate(norm_T: np.ndarray) -> np.ndarray:
     return np.cumsum(norm_T) / np.arange(1, len(norm_T) + 1)
 
 
-CRITERIA: dict[str, Statistic] = {"uniform iterate": uniform_iterate, "first time": lambda norm_T: norm_T}
+CRITERIA: dict[str, Criterion] = {"uniform iterate": uniform_iterate, "first time": lambda norm_T: norm_T}
 
 
 def calls_until(norm_T: np.ndarray, calls_T: np.ndarray, criterion: str) -> np.ndarray:
@@ -118,7 +123,7 @@ def exponent(norm_T: np.ndarray, calls_T: np.ndarray, criterion: str) -> float:
     return slope(DELTAS, calls_until(norm_T, calls_T, criterion))
 
 
-def complexity_table(results: Results, solvers: dict[str, Civi], criterion: str) -> Table:
+def complexity_table(results: Results, solvers: dict[str, CompositionalSolver], criterion: str) -> Table:
     """Calls for each delta, the exponent, the rate of the criterion in t from step 9 on, and its last value."""
     title = f"Oracle calls until E|grad L|² <= delta, {criterion} (paper: exponent -2.25, rate -0.80)"
     table = Table(title=title, title_justify="left")
@@ -129,12 +134,15 @@ def complexity_table(results: Results, solvers: dict[str, Civi], criterion: str)
         calls = calls_until(measured.norm_ST.mean(axis=0), calls_T, criterion)
         t = np.arange(1, len(calls_T) + 1)[8:]
         last = CRITERIA[criterion](measured.norm_ST.mean(axis=0))[-1]
-        fit = plus_minus(bootstrap(lambda norm, c=calls_T: exponent(norm, c, criterion), measured.norm_ST))
-        rate = plus_minus(
-            bootstrap(lambda norm, t=t: log_spaced_slope(t, CRITERIA[criterion](norm)[8:]), measured.norm_ST)
-        )
+        fit = plus_minus(bootstrap(partial(exponent, calls_T=calls_T, criterion=criterion), measured.norm_ST))
+        rate = plus_minus(bootstrap(partial(rate_in_t, t=t, criterion=criterion), measured.norm_ST))
         table.add_row(name, *("-" if np.isnan(c) else f"{c:.1e}" for c in calls), fit, rate, f"{last:.1e}")
     return table
+
+
+def rate_in_t(norm_T: np.ndarray, t: np.ndarray, criterion: str) -> float:
+    """Slope of the log criterion against log t from step 9 on."""
+    return log_spaced_slope(t, CRITERIA[criterion](norm_T)[8:])
 
 
 def log_spaced_slope(t: np.ndarray, values: np.ndarray) -> float:
@@ -169,7 +177,7 @@ def bias_figure(results: Results, times: np.ndarray, path: Path) -> None:
     figure.savefig(path, dpi=130)
 
 
-def complexity_figure(results: Results, solvers: dict[str, Civi], path: Path) -> None:
+def complexity_figure(results: Results, solvers: dict[str, CompositionalSolver], path: Path) -> None:
     """Oracle calls against delta, for both criteria."""
     figure, axes = plt.subplots(1, 2, figsize=(11, 5.6), layout="constrained", sharey=True)
     for axis, criterion in zip(axes, CRITERIA, strict=True):
@@ -191,8 +199,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path("docs/figures"), help="folder of the figures")
     parser.add_argument("--quick", action="store_true", help="fewer steps and seeds")
+    parser.add_argument("--steps", type=int, help="800 without it, or 200 with --quick")
     options = parser.parse_args()
-    size = Size(steps=200, seeds=4) if options.quick else Size()
+    size = Size(steps=options.steps or (200 if options.quick else 800), seeds=4 if options.quick else 12)
     mpl.use("Agg")
     console = Console(width=170)
     solvers = arms(size)

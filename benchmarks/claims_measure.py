@@ -19,8 +19,10 @@ from jax.flatten_util import ravel_pytree
 from jax.scipy.stats import multivariate_normal
 
 from civi.family import DiagonalGaussian, GaussianNoise, MixingNetwork, Outer, SemiImplicit
-from civi.solver.base import Model, groups, split
-from civi.solver.civi import Civi, CiviState
+from civi.parts import groups, split
+from civi.problem import PosteriorProblem
+from civi.solver import CompositionalSolver, LogTrick
+from civi.solver.engine import EngineState
 from civi.tracker import Extrapolated, NoTracker, Pool, Smoothed, Tracker
 from civi.tracker.smoothing import Average, SmoothingState
 from civi.update import CiviAdam, FirstOrder, Samples, Update
@@ -52,15 +54,15 @@ class Size:
 class Error(NamedTuple):
     """Of a gradient estimate given the state: mean squared error, squared bias, and the bias itself."""
 
-    squared: jax.Array
-    bias_squared: jax.Array
-    bias: jax.Array
+    squared: Any
+    bias_squared: Any
+    bias: Any
 
 
 class Measured(NamedTuple):
     """Per seed: |grad L|^2 at every step; errors of its own estimate and of the untracked one at its states."""
 
-    norm_ST: np.ndarray
+    norm_ST: Any
     own: Error
     untracked: Error
 
@@ -78,7 +80,7 @@ class GaussianTarget(eqx.Module):
 
     def log_prob(self, z: jax.Array) -> jax.Array:
         """log p(z)."""
-        return multivariate_normal.logpdf(z, self.mean, self.covariance)
+        return jnp.asarray(multivariate_normal.logpdf(z, self.mean, self.covariance))
 
 
 @dataclass(frozen=True)
@@ -93,32 +95,32 @@ class FixedScale:
         return optax.chain(self.update.transformation(labels, steps), optax.masked(optax.set_to_zero(), is_scale))
 
 
-def start() -> Model:
+def start() -> PosteriorProblem:
     """theta_1 and the target."""
     mixing = MixingNetwork((jnp.array([[0.6, -0.3], [0.2, 0.5]]),), (jnp.array([0.5, -0.3]),), "relu")
     family = SemiImplicit(GaussianNoise(2), mixing, DiagonalGaussian(jnp.log(jnp.array([0.8, 0.7]))))
-    return Model(family, GaussianTarget(jnp.array([-0.2, 0.6]), jnp.array([[1.5, 0.4], [0.4, 0.9]])))
+    return PosteriorProblem(family, GaussianTarget(jnp.array([-0.2, 0.6]), jnp.array([[1.5, 0.4], [0.4, 0.9]])))
 
 
-def pool_log_ratios(params: Model, fixed: Model, outer: Outer) -> jax.Array:
+def pool_log_ratios(params: PosteriorProblem, fixed: PosteriorProblem, outer: Outer) -> jax.Array:
     """log q(z_j) - log p(z_j) of the pool, with the exact q = N(b, A A' + S S'). Their mean is the theorem's L."""
-    model = eqx.combine(params, fixed)
-    (weight,), (bias,) = model.family.mixing.weights, model.family.mixing.biases
-    covariance = weight.T @ weight + jnp.diag(jnp.exp(2 * model.family.conditional.log_scale))
-    z_J, _ = model.family.push(outer)
-    return multivariate_normal.logpdf(z_J, bias, covariance) - jax.vmap(model.target.log_prob)(z_J)
+    problem: Any = eqx.combine(params, fixed)
+    (weight,), (bias,) = problem.family.mixing.weights, problem.family.mixing.biases
+    covariance = weight.T @ weight + jnp.diag(jnp.exp(2 * problem.family.conditional.log_scale))
+    z_J, _ = problem.family.push(outer)
+    return multivariate_normal.logpdf(z_J, bias, covariance) - jax.vmap(problem.target.log_prob)(z_J)
 
 
-def arms(size: Size) -> dict[str, Civi]:
+def arms(size: Size) -> dict[str, CompositionalSolver]:
     """CI-VI and nested Monte Carlo, growing and constant K; SCGD; and the first two again with a trained scale."""
-    pool = Pool(size=POOL, chunk=POOL, switch_every=size.steps + 1, draw="uniform")
+    pool = Pool(size=POOL, chunk=POOL, switch_every=None, draw="uniform")
     grown = Samples(size.constant, size.constant, growth=GROWTH)
     level = Samples(size.level, size.level)
     theorem = CiviAdam(c_alpha=0.01, c_gamma=0.9, mu=0.9)
     published = FirstOrder("sgd", learning_rate=0.5, decay="power", power=3 / 4, clip=10.0)
 
-    def arm(samples: Samples, tracker: Tracker, update: Update) -> Civi:
-        return Civi(size.steps, samples, pool, "plain", tracker, weigh="ratio", update=update)
+    def arm(samples: Samples, tracker: Tracker, update: Update) -> CompositionalSolver:
+        return CompositionalSolver(size.steps, samples, pool, tracker, LogTrick("plain", "ratio"), update=update)
 
     return {
         "civi, theorem schedule": arm(grown, Extrapolated(0.5), FixedScale(theorem)),
@@ -131,23 +133,23 @@ def arms(size: Size) -> dict[str, Civi]:
     }
 
 
-def measure(solver: Civi, size: Size) -> Measured:
+def measure(solver: CompositionalSolver, size: Size) -> Measured:
     """All seeds of one arm."""
     per_seed = partial(measure_seed, solver, size.times, size.keys)
     keys = jax.random.split(jax.random.key(0), size.seeds)
     return jax.tree.map(lambda values: np.asarray(values, float), jax.jit(jax.vmap(per_seed))(keys))
 
 
-def measure_seed(solver: Civi, times: np.ndarray, fresh: int, key: jax.Array) -> Measured:
+def measure_seed(solver: CompositionalSolver, times: np.ndarray, fresh: int, key: jax.Array) -> Measured:
     """One run; then its gradient estimate and the untracked one at the stored states of `times`, with fresh keys."""
     init_key, run_key, probe_key = jax.random.split(key, 3)
-    model = start()
-    _, fixed = split(model)
-    first = solver.init(model, init_key)
+    problem = start()
+    _, fixed = split(problem)
+    first = solver.init(problem, init_key)
     flat = partial(flatten, trained_scale=not isinstance(solver.update, FixedScale))
     exact = jax.grad(lambda params: pool_log_ratios(params, fixed, first.pool.outer).mean())
 
-    def step(state: CiviState, t: jax.Array) -> tuple[CiviState, tuple]:
+    def step(state: EngineState, t: jax.Array) -> tuple[EngineState, tuple]:
         after, _ = solver.step(fixed, state, t, jax.random.fold_in(run_key, t))
         return after, (state.params, state.tracker, jnp.sum(flat(exact(state.params)) ** 2))
 
@@ -178,19 +180,21 @@ def error(estimate_NP: jax.Array, unbiased_NP: jax.Array, exact_P: jax.Array) ->
     return Error(jnp.mean(jnp.sum((estimate_NP - exact_P) ** 2, axis=1)), jnp.sum(bias_P**2) - excess, bias_P)
 
 
-def estimates(solver: Civi, fixed: Model, state: CiviState, t: jax.Array, keys: jax.Array) -> Model:
-    """The gradients that Civi.step uses at this state, one per key: theta_t - theta_{t+1} of an SGD step of rate 1."""
+def estimates(
+    solver: CompositionalSolver, fixed: PosteriorProblem, state: EngineState, t: jax.Array, keys: jax.Array
+) -> PosteriorProblem:
+    """The gradients that a step uses at this state, one per key: theta_t - theta_{t+1} of an SGD step of rate 1."""
     plain = FirstOrder("sgd", learning_rate=1.0, decay="constant")
     probe = replace(solver, update=plain)
     state = state._replace(optimiser=plain.transformation(groups(state.params), solver.steps).init(state.params))
 
-    def estimate(key: jax.Array) -> Model:
+    def estimate(key: jax.Array) -> PosteriorProblem:
         after, _ = probe.step(fixed, state, t, key)
         return jax.tree.map(jnp.subtract, state.params, after.params)
 
     return jax.lax.map(estimate, keys)
 
 
-def flatten(gradient: Model, trained_scale: bool) -> jax.Array:
+def flatten(gradient: PosteriorProblem, trained_scale: bool) -> jax.Array:
     """The gradient with respect to what is trained, as one vector."""
     return ravel_pytree(gradient if trained_scale else gradient.family.mixing)[0]

@@ -13,6 +13,7 @@ import argparse
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -24,9 +25,11 @@ from rich.table import Table
 import civi
 from civi.inference.diagnose.agreement import moment_errors
 from civi.inference.fit import guesses_of
-from civi.inference.posterior import Posterior
+from civi.inference.posterior import SemiImplicitPosterior
+from civi.problem.target import LogDensity
 
 KEYS = 5
+LogDensityOfZ = Callable[[jax.Array], jax.Array]
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,7 @@ class Case:
 
     name: str
     dim: int
-    log_density: Callable[[jax.Array], jax.Array]
+    log_density: LogDensityOfZ
     draws: Callable[[np.random.Generator, int], np.ndarray]
 
 
@@ -91,35 +94,30 @@ CASES = (
 )
 
 
-def fit(case_or_density: Callable[[jax.Array], jax.Array], dim: int, key: int, steps: int | None = None) -> Posterior:
+def fit(log_density: LogDensityOfZ, dim: int, key: int, steps: int | None = None) -> SemiImplicitPosterior:
     """Defaults, but for the number of steps, and time enough on a busy machine."""
-    return civi.fit(case_or_density, dim=dim, key=jax.random.key(key), steps=steps, seconds=600, progress=False)
+    return civi.fit(log_density, dim=dim, key=jax.random.key(key), steps=steps, seconds=600, progress=False)
 
 
-def moved(posterior: Posterior, shift: float, scale: float) -> Posterior:
+def moved(posterior: SemiImplicitPosterior, shift: float, scale: float) -> SemiImplicitPosterior:
     """The same fit, moved by `shift` sd along every direction of its frame and scaled about its centre."""
-    frame = posterior.seen.frame
+    seen: Any = posterior.seen
+    frame = seen.frame
     centre = jnp.asarray(posterior.sample_unconstrained(jax.random.key(0), 2000).mean(0))
     location = centre + scale * (frame.location - centre) + shift * frame.factor.sum(1)
-    changed = replace_frame(posterior, location, scale * frame.factor)
+    parts = (location, scale * frame.factor)
+    changed = eqx.tree_at(lambda seen: (seen.frame.location, seen.frame.factor), seen, parts)
     return replace(posterior, seen=changed)
 
 
-def replace_frame(posterior: Posterior, location: jax.Array, factor: jax.Array) -> object:
-    """The target seen in another frame."""
-    return eqx.tree_at(lambda seen: (seen.frame.location, seen.frame.factor), posterior.seen, (location, factor))
-
-
-def without_a_mode(key: int) -> Posterior:
+def without_a_mode(key: int) -> SemiImplicitPosterior:
     """A good fit of one mode, judged as a fit of both."""
-    from civi.problem.target import LogDensity
-
     target = LogDensity(two_modes, 2)
     lost = fit(one_mode, 2, key)
     return replace(lost, seen=eqx.tree_at(lambda s: s.target, lost.seen, target), guesses=guesses_of(target))
 
 
-def fits(first: int) -> Iterator[tuple[str, str, int, Posterior]]:
+def fits(first: int) -> Iterator[tuple[str, str, int, SemiImplicitPosterior]]:
     """(good or what is wrong, target, key, fit)."""
     keys = range(first, first + KEYS)
     for case in CASES:

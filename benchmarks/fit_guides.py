@@ -9,18 +9,20 @@ again for ever.
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro
 import optax
-from fit_models import ModelCase
 from jax.flatten_util import ravel_pytree
 from numpyro.infer import SVI, Trace_ELBO
 from numpyro.infer.autoguide import AutoBNAFNormal, AutoMultivariateNormal, AutoNormal
 from numpyro.infer.svi import SVIState
 from numpyro.infer.util import unconstrain_fn
+
+from fit_models import ModelCase
 
 GUIDES = {"AutoNormal": AutoNormal, "AutoMultivariateNormal": AutoMultivariateNormal, "AutoBNAFNormal": AutoBNAFNormal}
 RATES = {"AutoNormal": 1e-2, "AutoMultivariateNormal": 1e-2, "AutoBNAFNormal": 3e-3}
@@ -56,7 +58,7 @@ def guide_draws(case: ModelCase, name: str, seconds: float, seed: int = 0) -> tu
     return _unconstrained(case, guide, svi.get_params(state), seed), steps
 
 
-def _unconstrained(case: ModelCase, guide: object, params: dict[str, jax.Array], seed: int) -> np.ndarray:
+def _unconstrained(case: ModelCase, guide: Any, params: dict[str, jax.Array], seed: int) -> np.ndarray:
     """The guide's draws as vectors; sites whose support depends on others go through NumPyro's own transforms."""
     draws = guide.sample_posterior(jax.random.PRNGKey(seed + 1), params, sample_shape=(DRAWS,))
     latent = {name: value for name, value in draws.items() if name in guide._init_locs}

@@ -13,25 +13,21 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import time
-import warnings
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
 import jax
 import numpy as np
-from fit_models import MODELS, ModelCase
 from jax.flatten_util import ravel_pytree
 from numpyro.infer import MCMC, NUTS
 from numpyro.infer.util import initialize_model
 from rich.console import Console
 from rich.table import Table
 
+from civi.bench.timing import clocked
 from civi.folders import cache_folder
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore", FutureWarning)
-    import arviz
+from civi.inference.load_arviz import import_arviz
+from fit_models import MODELS, ModelCase
 
 
 @dataclass(frozen=True)
@@ -98,6 +94,8 @@ def nuts(case: ModelCase, sampling: Sampling) -> tuple[np.ndarray, int]:
 
 def independent(case: ModelCase, sampling: Sampling) -> tuple[np.ndarray, int]:
     """Draws of the case's own sampler, in the shape of chains."""
+    if case.exact_unconstrained_draws is None:
+        raise ValueError(f"{case.name} has no sampler of independent draws")
     draws = case.exact_unconstrained_draws(np.random.default_rng(sampling.seed), sampling.chains * sampling.draws)
     return draws.reshape(sampling.chains, sampling.draws, -1), 0
 
@@ -135,9 +133,8 @@ def reference(case: ModelCase, sampling: Sampling | None = None) -> FitReference
 def make(case: ModelCase, sampling: Sampling) -> FitReference:
     """Draw without the cache, by the best sampler there is."""
     sampler = independent if case.exact_unconstrained_draws else SAMPLERS.get(case.name, nuts)
-    begun = time.perf_counter()
-    draws, divergences = sampler(case, sampling)
-    seconds = time.perf_counter() - begun
+    (draws, divergences), seconds, _ = clocked(lambda: sampler(case, sampling))
+    arviz = import_arviz()
     as_dataset = arviz.convert_to_dataset(draws)
     r_hat = arviz.rhat(as_dataset, method="rank")["x"].to_numpy()
     return FitReference(draws, r_hat, arviz.ess(as_dataset, method="bulk")["x"].to_numpy(), divergences, seconds)

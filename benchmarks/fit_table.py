@@ -11,21 +11,21 @@ from __future__ import annotations
 
 import argparse
 import json
-import time
 from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
-from fit_guides import GUIDES, guide_draws
-from fit_models import MODELS, ModelCase
-from fit_references import reference
 from rich.console import Console
 from rich.table import Table
 
 import civi
+from civi.bench.timing import clocked
 from civi.folders import cache_folder
 from civi.inference.diagnose.agreement import moment_errors
+from fit_guides import GUIDES, guide_draws
+from fit_models import MODELS, ModelCase
+from fit_references import reference
 
 HEADER = ("model", "D", "method", "mean error", "sd ratio", "within", "verdict", "seconds", "CPU seconds", "steps")
 Result = dict[str, Any]
@@ -70,20 +70,18 @@ def _arguments() -> argparse.Namespace:
 def _measured(case: ModelCase, method: str, key: int, seconds: float) -> Result:
     """Draws by this method, and how far their moments are from the reference."""
     chains = reference(case).draws
-    begun, cpu = time.perf_counter(), time.process_time()
     if method == "civi":
         draws, found = _by_civi(case, key, seconds)
     else:
-        draws, steps = guide_draws(case, method, seconds, key)
-        found = {"seconds": time.perf_counter() - begun, "cpu": time.process_time() - cpu, "steps": steps}
+        (draws, steps), taken, cpu = clocked(lambda: guide_draws(case, method, seconds, key))
+        found = {"seconds": taken, "cpu": cpu, "steps": steps}
     errors = moment_errors(draws, chains.reshape(-1, chains.shape[-1])) if np.isfinite(draws).all() else {}
     return {"dim": draws.shape[1], **errors, **found}
 
 
 def _by_civi(case: ModelCase, key: int, seconds: float) -> tuple[np.ndarray, Result]:
-    cpu, options = time.process_time(), {"key": jax.random.key(key), "seconds": seconds, "progress": False}
-    posterior = civi.fit(case.model, *case.args, **options, **case.kwargs)
-    cpu = time.process_time() - cpu
+    options = {"key": jax.random.key(key), "seconds": seconds, "progress": False}
+    posterior, _, cpu = clocked(lambda: civi.fit(case.model, *case.args, **options, **case.kwargs))
     diagnosis = posterior.diagnose(jax.random.key(key + 1))
     why = ", ".join(f"{f.name} {f.value:.2g}" for f in diagnosis.findings if f.verdict != "good")
     return posterior.sample_unconstrained(jax.random.key(key + 2), 20_000).astype(np.float64), {

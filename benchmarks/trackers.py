@@ -1,6 +1,6 @@
 """KL and seconds of every tracker on the three toys: what the default recipe's choice rests on.
 
-python benchmarks/trackers.py [--seeds 5]
+python benchmarks/trackers.py [--seeds 5] [--steps STEPS]
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ import argparse
 
 from rich.progress import track
 
-from civi.experiment.compare import run_solver
 from civi.experiment.plan import Plan
+from civi.experiment.runners import runner_of
 
 TASKS = ("two-modal", "star", "banana")
 EXTRAPOLATED = ["tracker=extrapolated", "tracker.beta=0.5", "pool.switch_every=5"]
@@ -21,16 +21,17 @@ VARIANTS = {
     "extrapolated, K2 = 350": [*EXTRAPOLATED, "samples.inner=350"],
     "smoothed, beta 0.5, chunk kept 5 steps": ["tracker=smoothed", "tracker.beta=0.5", "pool.switch_every=5"],
     "ring, beta 0.3, a quarter renewed a step": ["tracker=ring", "pool.renew=0.25"],
-    "bank of 8 steps, weights on grad log g": ["weigh=ratio"],
+    "bank of 8 steps, weights on grad log g": ["objective.weigh=ratio"],
     "bank of 8 steps (default)": [],
 }
 
 
-def row(label: str, assignments: list[str], seeds: int) -> str:
+def row(label: str, assignments: list[str], seeds: int, steps: int | None = None) -> str:
     """One line of the table: mean (worst) KL on every toy, seconds a seed on the last."""
     cells, seconds = [], 0.0
     for task in TASKS:
-        outcome = run_solver(Plan.make(task, "civi", "default", 0, None, assignments), range(seeds), lambda step: None)
+        plan = Plan.make(task, "civi", "default", 0, steps, assignments)
+        outcome = runner_of(plan).run_seeds(plan, range(seeds), lambda step: None)
         kl, seconds = outcome.values("kl"), outcome.seconds
         lost = seeds - len(kl)
         cells.append(f"{kl.mean():.4f} ({kl.max():.4f})" + (f", {lost} diverged" if lost else ""))
@@ -41,8 +42,10 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=5)
-    seeds = parser.parse_args().seeds
-    rows = [row(label, assignments, seeds) for label, assignments in track(VARIANTS.items(), description="trackers")]
+    parser.add_argument("--steps", type=int, help="those of the default recipe without it")
+    asked = parser.parse_args()
+    variants = track(VARIANTS.items(), description="trackers")
+    rows = [row(label, assignments, asked.seeds, asked.steps) for label, assignments in variants]
     print(f"| tracker | {' | '.join(TASKS)} | seconds a seed (banana) |")
     print("|---" * (len(TASKS) + 2) + "|")
     print("\n".join(rows))

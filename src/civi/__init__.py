@@ -5,8 +5,8 @@ The method is one pipeline, and every word of it is a folder or a function:
     noise -> mixing network -> conditional -> log ratios -> tracker -> gradient -> primary update -> auxiliary update
     `------------- family -------------'   `- estimate -'           `- solver -'`--- update ---'   `--- tracker ---'
 
-`civi.solver.civi.Civi.step` reads in this order beside Algorithm 1 of the paper. Names are loaded on first use, so
-that `import civi` and `civi --help` answer at once.
+`civi.solver.engine.CompositionalSolver.step` reads in this order beside Algorithm 1 of the paper. Names are loaded on
+first use, so that `import civi` and `civi --help` answer at once.
 """
 
 from __future__ import annotations

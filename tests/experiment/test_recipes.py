@@ -1,18 +1,14 @@
-"""Recipes: the paper's constants written down again from its appendix B, and who may import whom."""
+"""Recipes: the paper's constants written down again from its appendix B."""
 
-import ast
 import json
 import math
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-import civi
-import civi.experiment.run
 import civi.inference.diagnose
 from civi.cli import main as cli
 from civi.errors import SettingError
@@ -22,10 +18,6 @@ from civi.inference.diagnose import neg_elbo_bounds
 from civi.solver import LogTrick
 from civi.tracker import Extrapolated
 from civi.update import CiviAdam
-
-SOURCE = Path(civi.__file__).parent
-CORE = ("family", "target", "estimate", "tracker", "update", "solver", "diagnose")
-OUTER = ("civi.experiment.recipes", "civi.cli", "civi.experiment.run", "civi.experiment.report")
 
 # Table "Experimental settings for toy examples": iterations, K1, K2, C_alpha, C_beta, C_gamma, mu.
 TOYS = {
@@ -91,45 +83,3 @@ def test_a_few_steps_of_the_paper_on_the_banana_are_finite(tmp_path, monkeypatch
     assert all(np.isfinite(history[name]).all() for name in history.dtype.names)
     settings = json.loads((tmp_path / "config.json").read_text())["settings"]
     assert (settings["samples"]["outer"], settings["samples"]["inner"]) == (200, 2000)
-
-
-def imports(path: Path) -> set[str]:
-    """Full names of all modules and names that a file imports, wherever in the file."""
-    package = ["civi", *path.relative_to(SOURCE).parts[:-1]]
-    found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            above = package[: len(package) - node.level + 1] if node.level else []
-            module = ".".join([*above, *([node.module] if node.module else [])])
-            found |= {module} | {f"{module}.{alias.name}" for alias in node.names}
-    return found
-
-
-@pytest.mark.parametrize("part", CORE)
-def test_the_core_does_not_know_the_command_line_or_the_recipes(part):
-    sources = sorted((SOURCE / part).rglob("*.py"))
-    assert len(sources) >= 2
-    guilty = {
-        str(path.relative_to(SOURCE)): name
-        for path in sources
-        for name in imports(path)
-        if any(name == outer or name.startswith(f"{outer}.") for outer in OUTER)
-    }
-    assert guilty == {}
-
-
-def test_the_import_check_sees_imports_inside_functions_and_relative_ones(tmp_path, monkeypatch):
-    monkeypatch.setattr(f"{__name__}.SOURCE", tmp_path)
-    (tmp_path / "solver").mkdir()
-    source = tmp_path / "solver" / "sly.py"
-    source.write_text(
-        "def f():\n    from civi import cli\n    from ..recipes import paper\n    from .base import Model\n"
-    )
-    assert {
-        "civi.cli.main",
-        "civi.experiment.recipes",
-        "civi.experiment.recipes.paper",
-        "civi.solver.base.Model",
-    } <= imports(source)

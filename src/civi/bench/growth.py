@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -14,21 +13,25 @@ import numpy as np
 from jaxtyping import Array, Key
 from rich.table import Table
 
-from civi.bench.timing import Advance, Program, in_turns
-from civi.bench.workloads import Workload, block, target, workload
+from civi.bench.timing import Advance, Program, clocked, in_turns
+from civi.bench.workloads import Workload, block, problem_of, source, workload
 from civi.family import Architecture
+from civi.parts import split
+from civi.problem import make_problem
 from civi.problem.target import LogDensity, LogisticRegression
-from civi.solver import Model, train
-from civi.solver.base import split
+from civi.solver import train
 from civi.solver.loop import run_blocks, start
 
 STEPS, MANY = 20, 32
+INNER = "inner samples K2 (banana)"
+QUICK = (INNER,)
 
 
 def measure(quick: bool, advance: Advance) -> dict[str, Any]:
     """Seconds at growing sizes, and the exponent of the larger half of them."""
     rows = []
-    for name, (sizes, make) in SWEEPS.items():
+    for name in QUICK if quick else SWEEPS:
+        sizes, make = SWEEPS[name]
         sizes = sizes[:3] if quick else sizes
         programs: dict[str, Program] = {}
         for size in sizes:
@@ -39,29 +42,36 @@ def measure(quick: bool, advance: Advance) -> dict[str, Any]:
         half = len(sizes) // 2
         slope = np.polyfit(np.log(sizes[half:]), np.log(seconds[half:]), 1)[0]
         rows.append({"grows": name, "sizes": list(sizes), "seconds": seconds, "exponent": float(slope)})
+    if quick:
+        return {"rows": rows}
     advance("whole fits of one and of many seeds")
-    whole = [_whole_fits(seeds, 500 if quick else 3000) for seeds in (1, MANY)]
+    whole = [_whole_fits(seeds, 3000) for seeds in (1, MANY)]
     return {"rows": rows, "seeds": MANY, "whole_fit_seconds": whole}
 
 
 def _whole_fits(seeds: int, steps: int) -> float:
     """Seconds of the clock of as many fits of the banana as one program, compilation included."""
-    begun = time.perf_counter()
-    work, model, keys = _runs(seeds)
-    jax.clear_caches()
-    train(replace(work.solver, steps=steps), model, keys)  # type: ignore[type-var]
-    return time.perf_counter() - begun
+
+    def fits() -> None:
+        work, keys = _runs(seeds)
+        jax.clear_caches()
+        train(replace(work.solver, steps=steps), work.problem, keys)
+
+    return clocked(fits).seconds
 
 
-def _samples(kind: str) -> Callable[[int], Program]:
-    return lambda size: block(workload("banana", "civi", **{kind: size}), STEPS).run
+def _outer(size: int) -> Program:
+    return block(workload("banana", outer=size), STEPS).run
+
+
+def _inner(size: int) -> Program:
+    return block(workload("banana", inner=size), STEPS).run
 
 
 def _dimension(dim: int) -> Program:
     """A standard Gaussian, with the family that regressions and `civi.fit` use."""
-    work = workload("banana")
-    model = Model.make(Architecture.in_frame(10), LogDensity(lambda z: -0.5 * z @ z, dim), jax.random.key(1))
-    return block(Workload(work.solver, model), STEPS).run
+    gaussian = LogDensity(lambda z: -0.5 * z @ z, dim)
+    return block(Workload(workload("banana").solver, problem_of(Architecture.in_frame(10), gaussian)), STEPS).run
 
 
 def _rows(rows: int) -> Program:
@@ -69,27 +79,28 @@ def _rows(rows: int) -> Program:
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(rows, 20)).astype(np.float32), rng.integers(2, size=rows).astype(np.float32)
     regression = LogisticRegression(jnp.asarray(x), jnp.asarray(y))
-    model = Model.make(Architecture.in_frame(10), regression, jax.random.key(1))
-    return block(Workload(workload("waveform", outer=16).solver, model), STEPS).run
+    problem = problem_of(Architecture.in_frame(10), regression)
+    return block(Workload(workload("waveform", outer=16).solver, problem), STEPS).run
 
 
 def _seeds(seeds: int) -> Program:
     """As many runs of the banana as one program."""
-    work, model, keys = _runs(seeds)
-    states, fixed = start(work.solver, model, keys), split(work.model)[1]
+    work, keys = _runs(seeds)
+    states, fixed = start(work.solver, work.problem, keys), split(work.problem)[1]
     program = eqx.filter_jit(run_blocks)
     return lambda: program(work.solver, fixed, states, jnp.asarray(STEPS))
 
 
-def _runs(seeds: int) -> tuple[Workload, Model, Key[Array, " seeds"]]:
+def _runs(seeds: int) -> tuple[Workload, Key[Array, " seeds"]]:
+    """The banana with a family for each seed, and as many keys."""
     work, keys = workload("banana"), jax.random.split(jax.random.key(0), seeds)
-    params = eqx.filter_vmap(lambda key: split(Model.make(Architecture(), target("banana"), key))[0])(keys)
-    return work, eqx.combine(params, split(work.model)[1]), keys
+    params = eqx.filter_vmap(lambda key: split(make_problem(Architecture(), source("banana"), key))[0])(keys)
+    return Workload(work.solver, eqx.combine(params, split(work.problem)[1])), keys
 
 
 SWEEPS: dict[str, tuple[tuple[int, ...], Callable[[int], Program]]] = {
-    "outer samples K1 (banana)": ((64, 256, 1024, 4096), _samples("outer")),
-    "inner samples K2 (banana)": ((50, 200, 800, 3200, 12_800), _samples("inner")),
+    "outer samples K1 (banana)": ((64, 256, 1024, 4096), _outer),
+    INNER: ((50, 200, 800, 3200, 12_800), _inner),
     "dimension (Gaussian)": ((4, 16, 64, 256), _dimension),
     "rows (regression, 16 outer)": ((1000, 10_000, 100_000, 1_000_000), _rows),
     "seeds (banana)": ((1, 2, 8, 32), _seeds),
@@ -98,9 +109,11 @@ SWEEPS: dict[str, tuple[tuple[int, ...], Callable[[int], Program]]] = {
 
 def table(found: dict[str, Any]) -> Table:
     """A line for each quantity that grows."""
-    one, many = found["whole_fit_seconds"]
-    note = f"whole fits with compilation: {found['seeds']} seeds {many:.1f} s, one {one:.1f} s, ratio {many / one:.1f}"
-    made = Table(title="milliseconds of a step at growing sizes", caption=note, title_justify="left")
+    made = Table(title="milliseconds of a step at growing sizes", title_justify="left")
+    if "whole_fit_seconds" in found:
+        (one, many), seeds = found["whole_fit_seconds"], found["seeds"]
+        took = f"{seeds} seeds {many:.1f} s, one {one:.1f} s, ratio {many / one:.1f}"
+        made.caption = f"whole fits with compilation: {took}"
     for name in ("what grows", "sizes", "ms", "last to first", "exponent"):
         made.add_column(name, justify="left" if name == "what grows" else "right")
     for row in found["rows"]:

@@ -5,12 +5,17 @@ from __future__ import annotations
 import resource
 import subprocess
 import sys
+from dataclasses import replace
 from typing import Any
 
+import jax
 from rich.table import Table
 
 from civi.bench.timing import Advance
+from civi.bench.workloads import Workload, block, workload
+from civi.tracker import NoTracker
 
+QUICK = (10_000, 100_000)
 SIZES = (1000, 10_000, 100_000, 1_000_000)
 OUTER, STEPS = 128, 2
 
@@ -18,7 +23,7 @@ OUTER, STEPS = 128, 2
 def measure(quick: bool, advance: Advance) -> dict[str, Any]:
     """Megabytes at the peak of a process that takes STEPS steps."""
     rows = []
-    for inner in SIZES[:3] if quick else SIZES:
+    for inner in QUICK if quick else SIZES:
         advance(f"{inner:,} inner samples")
         command = [sys.executable, "-m", "civi.bench.memory", str(inner)]
         peak = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[-1]
@@ -28,15 +33,13 @@ def measure(quick: bool, advance: Advance) -> dict[str, Any]:
 
 def peak_of_steps(inner: int) -> float:
     """Take a few steps of civi without a tracker on the banana; the peak resident memory of this process in MB."""
-    from dataclasses import replace
-
-    import jax
-
-    from civi.bench.workloads import Workload, block, workload
-    from civi.tracker import NoTracker
-
     work = workload("banana", outer=OUTER, inner=inner)
-    jax.block_until_ready(block(Workload(replace(work.solver, tracker=NoTracker()), work.model), STEPS).run())  # type: ignore[type-var]
+    jax.block_until_ready(block(Workload(replace(work.solver, tracker=NoTracker()), work.problem), STEPS).run())
+    return peak_megabytes()
+
+
+def peak_megabytes() -> float:
+    """The peak resident memory of this process so far."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 

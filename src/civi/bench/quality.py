@@ -6,32 +6,40 @@ reference). Seconds are those of the clock, compilation included; looking at the
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import jax
 import numpy as np
+import numpyro
+import numpyro.distributions as dist
+from numpyro.infer import SVI, Trace_ELBO, autoguide
 from rich.table import Table
 
-from civi.bench.timing import Advance
-from civi.bench.workloads import target
+from civi.bench.timing import Advance, clocked
+from civi.bench.workloads import default_settings, source
 from civi.experiment.plan import Plan
-from civi.experiment.tasks.regression import REFERENCE_DRAWS, reference_of
+from civi.experiment.tasks.regression import RegressionTask, published
 from civi.inference.diagnose.agreement import agreement
 from civi.inference.nuts import Nuts
-from civi.solver import Model, train
+from civi.problem import make_problem
+from civi.problem.target import outward
+from civi.solver import train
 
-ENOUGH, DRAWS = 1.3, 2 * REFERENCE_DRAWS
+ENOUGH, DRAWS = 1.3, 2 * RegressionTask.reference_draws
 GUIDES = {"AutoMultivariateNormal": 1e-2, "AutoBNAFNormal": 3e-3}
+QUICK_GUIDES, QUICK_REFERENCE = ("AutoMultivariateNormal",), 500
 BLOCK, PARTICLES = 100, 16
+Distance = Callable[[np.ndarray], float]
 
 
 def measure(quick: bool, advance: Advance) -> dict[str, Any]:
     """Each method until its distance is ENOUGH times the floor, or its time is over."""
-    limit = 20.0 if quick else 90.0
     advance("reference by NUTS, cached")
-    reference = reference_of("waveform", target("waveform"))
+    task = published("waveform")
+    reference = (replace(task, reference_draws=QUICK_REFERENCE) if quick else task).reference()
     if reference is None:
         raise RuntimeError("waveform has a reference")
 
@@ -41,11 +49,12 @@ def measure(quick: bool, advance: Advance) -> dict[str, Any]:
 
     advance("civi")
     rows = [_civi(distance)]
-    for guide in GUIDES:
+    for guide in QUICK_GUIDES if quick else GUIDES:
         advance(guide)
-        rows.append(_guide(guide, limit, distance))
-    advance("nuts")
-    rows.append(_nuts(distance, 250 if quick else 2500))
+        rows.append(_guide(guide, 3.0 if quick else 90.0, distance))
+    if not quick:
+        advance("nuts")
+        rows.append(_nuts(distance, 2500))
     return {"enough": ENOUGH, "draws": DRAWS, "rows": rows}
 
 
@@ -53,25 +62,24 @@ def _row(method: str, seconds: float, ratio: float, note: str) -> dict[str, Any]
     return {"method": method, "seconds": seconds, "distance_to_floor": ratio, "note": note}
 
 
-def _civi(distance: Callable[[np.ndarray], float]) -> dict[str, Any]:
+def _civi(distance: Distance) -> dict[str, Any]:
     """The default recipe, from the pilot to the draws; its learning rate falls to 0 at the last step."""
-    begun = time.perf_counter()
-    plan = Plan.make("waveform", "civi", "default", 0, None, [])
-    family_key, train_key, _, draw_key = plan.keys(0)
-    seen = plan.settings.pilot.look(target("waveform"))
-    trained = train(plan.settings.solver, Model.make(plan.settings.family, seen, family_key), train_key)
-    draws = np.asarray(trained.model.target.frame.outward(trained.model.family.sample(draw_key, DRAWS)))
-    seconds = time.perf_counter() - begun
-    return _row("civi", seconds, distance(draws), f"{trained.steps} steps")
+
+    def fit() -> tuple[np.ndarray, int]:
+        settings = default_settings("waveform", "civi")
+        family_key, train_key, _, draw_key = Plan.make("waveform", "civi", "default", 0, None, []).keys(0)
+        seen = settings.pilot.look(source("waveform"))
+        problem = make_problem(settings.family, seen, family_key, settings.problem)
+        trained = train(settings.solver, problem, train_key)
+        return np.asarray(outward(seen, trained.problem.family.sample(draw_key, DRAWS))), trained.steps
+
+    (draws, steps), seconds, _ = clocked(fit)
+    return _row("civi", seconds, distance(draws), f"{steps} steps")
 
 
-def _guide(name: str, limit: float, distance: Callable[[np.ndarray], float]) -> dict[str, Any]:
+def _guide(name: str, limit: float, distance: Distance) -> dict[str, Any]:
     """SVI of NumPyro by Adam with a rate that falls as 1 / sqrt(t), looked at every few seconds."""
-    import numpyro
-    import numpyro.distributions as dist
-    from numpyro.infer import SVI, Trace_ELBO, autoguide
-
-    log_density = target("waveform")
+    log_density = source("waveform")
 
     def model() -> None:
         z = numpyro.sample("z", dist.ImproperUniform(dist.constraints.real_vector, (), (log_density.dim,)))
@@ -80,37 +88,27 @@ def _guide(name: str, limit: float, distance: Callable[[np.ndarray], float]) -> 
     guide, rate = getattr(autoguide, name)(model), GUIDES[name]
     adam = numpyro.optim.Adam(lambda t: rate / (1 + t / 1000) ** 0.5)
     svi = SVI(model, guide, adam, Trace_ELBO(num_particles=PARTICLES))
-    spent, steps, ratio, next_look = 0.0, 0, np.inf, 2.0
-    begun = time.perf_counter()
-    state = svi.init(jax.random.key(0))
     block = jax.jit(lambda state: jax.lax.fori_loop(0, BLOCK, lambda _, s: svi.update(s)[0], state))
-    while spent < limit and ratio > ENOUGH:
-        state = jax.block_until_ready(block(state))
-        steps += BLOCK
-        spent += time.perf_counter() - begun
+    state, spent, _ = clocked(lambda: svi.init(jax.random.key(0)))
+    steps, ratio, next_look = 0, np.inf, 2.0
+    while steps == 0 or (spent < limit and ratio > ENOUGH):
+        state, seconds, _ = clocked(partial(block, state))
+        steps, spent = steps + BLOCK, spent + seconds
         if spent > min(next_look, limit):
             draws = guide.sample_posterior(jax.random.key(1), svi.get_params(state), sample_shape=(DRAWS,))["z"]
             ratio, next_look = distance(np.asarray(draws)), 1.25 * spent
-        begun = time.perf_counter()
     return _row(f"NumPyro {name}", spent, float(ratio), f"{steps} steps of {PARTICLES} draws")
 
 
-def _nuts(distance: Callable[[np.ndarray], float], draws: int) -> dict[str, Any]:
+def _nuts(distance: Distance, draws: int) -> dict[str, Any]:
     """The time for DRAWS effective draws, from the rate of a run of `draws` a chain."""
-    nuts = Nuts(draws=draws)
-    warm_up = _timed(lambda: Nuts(draws=4).sample(target("waveform"), jax.random.key(3)))[1]
-    sampled, seconds = _timed(lambda: nuts.sample(target("waveform"), jax.random.key(4)))
+    warm_up = clocked(lambda: Nuts(draws=4).sample(source("waveform"), jax.random.key(3))).seconds
+    sampled, seconds, _ = clocked(lambda: Nuts(draws=draws).sample(source("waveform"), jax.random.key(4)))
     effective = float(sampled.effective_size.min())
     per_draw = max(seconds - warm_up, 0.0) / effective
     pooled = sampled.draws.reshape(-1, sampled.draws.shape[-1])
     note = f"{effective:,.0f} effective draws took {seconds:.1f} s, of which {warm_up:.1f} s warm-up and compiling"
     return _row("NUTS", warm_up + DRAWS * per_draw, distance(pooled), note)
-
-
-def _timed(call: Callable[[], Any]) -> tuple[Any, float]:
-    begun = time.perf_counter()
-    result = call()
-    return result, time.perf_counter() - begun
 
 
 def table(found: dict[str, Any]) -> Table:

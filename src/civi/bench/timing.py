@@ -1,4 +1,7 @@
-"""Time several programs in turns, so that what else the machine does falls on all of them alike."""
+"""All clocks of the benchmarks: one call by itself, or several programs in turns.
+
+In turns, what else the machine does falls on all of them alike.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,21 @@ import numpy as np
 
 Program = Callable[[], Any]
 Advance = Callable[[str], None]
+
+
+class Clocked(NamedTuple):
+    """What a call returned, its seconds by the clock, and those of the processor."""
+
+    result: Any
+    seconds: float
+    cpu_seconds: float
+
+
+def clocked(call: Program) -> Clocked:
+    """Call once, and wait until all arrays of the result are there."""
+    begun, cpu = time.perf_counter(), time.process_time()
+    result = jax.block_until_ready(call())
+    return Clocked(result, time.perf_counter() - begun, time.process_time() - cpu)
 
 
 class Timed(NamedTuple):
@@ -33,8 +51,6 @@ def in_turns(programs: Mapping[str, Program], rounds: int, advance: Advance, wha
         advance(f"{what}{name}")
     for _ in range(rounds):
         for name, program in programs.items():
-            begun = time.perf_counter()
-            jax.block_until_ready(program())
-            seconds[name].append(time.perf_counter() - begun)
+            seconds[name].append(clocked(program).seconds)
             advance(f"{what}{name}")
     return {name: Timed(*np.quantile(values, (0.5, 0.25, 0.75)).tolist()) for name, values in seconds.items()}

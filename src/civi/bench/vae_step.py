@@ -4,62 +4,27 @@ from __future__ import annotations
 
 from typing import Any
 
-import equinox as eqx
-import jax
-import jax.numpy as jnp
-from jaxtyping import Array, Float
 from rich.table import Table
 
+from civi.bench.joined import unsplit
 from civi.bench.machine import product_rate, products
 from civi.bench.timing import Advance, Timed, in_turns
-from civi.bench.workloads import Workload, block, image_products, target, workload
-from civi.family import Amortised
-from civi.family.amortised import Encoder
-from civi.family.mixing import MixingNetwork
-from civi.problem.architecture import ImageArchitecture
-from civi.solver import Model
+from civi.bench.workloads import Workload, block, image_products, workload
+from civi.problem import ImageArchitecture
 
 PAPER = {"sivi": 155, "uivi": 69, "asc-pg": 157, "scgd": 152, "civi": 56}
 SOLVERS = ("sivi", "uivi", "asc-pg", "scgd", "civi", "nmc-adam", "mfvb")
+QUICK = ("civi",)
 BATCH, INNER = 300, 30
 JOINED = "civi, first layer not split"
-
-
-class AsItIs(eqx.Module):
-    """A reader that does nothing."""
-
-    def __call__(self, x_J: Float[Array, "J X"]) -> Float[Array, "J X"]:
-        """The data."""
-        return x_J
-
-
-class JoinedEncoder(Encoder):
-    """A network on the joined vector [x, eps] for every pair: what the split first layer saves."""
-
-    def __call__(self, feature: Float[Array, "*N X"], eps: Float[Array, "*M E"]) -> Float[Array, "*NM P"]:
-        """Parameters of the conditional for every pair."""
-        shape = jnp.broadcast_shapes(feature.shape[:-1], eps.shape[:-1])
-        joined = [jnp.broadcast_to(part, (*shape, part.shape[-1])) for part in (feature, eps)]
-        return self.rest(jnp.concatenate(joined, axis=-1))
-
-
-def joined(family: Amortised) -> Amortised:
-    """The same family with its first layer on the joined vector."""
-    reader, encoder = family.mixing.reader, family.mixing
-    first = jnp.concatenate([reader.weights[0], encoder.noise_weight])  # type: ignore[attr-defined, list-item]
-    weights = (first, *encoder.rest.weights)
-    biases = (reader.biases[0], *encoder.rest.biases)  # type: ignore[attr-defined]
-    network = MixingNetwork(weights, biases, encoder.rest.activation)
-    return Amortised(family.noise, JoinedEncoder(AsItIs(), None, network), family.conditional)
 
 
 def measure(quick: bool, advance: Advance) -> dict[str, Any]:
     """Every solver with the paper's encoder and the same batch and inner samples, and the same without its split."""
     rounds, steps = (3, 5) if quick else (9, 10)
-    works = {name: workload("mnist", name, outer=BATCH, batch=BATCH, inner=INNER) for name in SOLVERS}
-    paper = Model.make(ImageArchitecture(), target("mnist"), jax.random.key(1))
-    works |= {name: Workload(work.solver, paper) for name, work in works.items() if name != "mfvb"}
-    works[JOINED] = Workload(works["civi"].solver, Model(joined(paper.family), paper.target))
+    solvers = QUICK if quick else SOLVERS
+    works = {name: _on_paper(name) for name in solvers}
+    works[JOINED] = Workload(works["civi"].solver, unsplit(works["civi"].problem))
     blocks = {}
     for name, work in works.items():
         advance(f"compiling {name}")
@@ -70,6 +35,12 @@ def measure(quick: bool, advance: Advance) -> dict[str, Any]:
     rate = product_rate(shapes, timed.pop("products"))
     rows = [_row(name, value, blocks[name].flops, rate) for name, value in timed.items()]
     return {"batch": BATCH, "inner": INNER, "steps": steps, "rounds": rounds, "product_rate": rate, "rows": rows}
+
+
+def _on_paper(solver: str) -> Workload:
+    """The solver with the paper's encoder; mean field has its own."""
+    encoder = None if solver == "mfvb" else ImageArchitecture()
+    return workload("mnist", solver, encoder, BATCH, outer=BATCH, inner=INNER)
 
 
 def _row(name: str, seconds: Timed, flops: float, rate: float) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import typer
 
 from civi.experiment.data.files import fetch, find, intact, locate, locate_if_present
 from civi.experiment.data.registry import SETS, DataFile, FileSet, find_set
+from civi.folders import cache_folder
 
 data_app = typer.Typer(help="Data files: list them, fetch them, say where they are.", no_args_is_help=True)
 
@@ -15,9 +16,9 @@ data_app = typer.Typer(help="Data files: list them, fetch them, say where they a
 @data_app.command("list")
 def list_sets() -> None:
     """List the data sets: size, licence, and where each is found."""
-    from rich.table import Table
+    from rich.table import Table  # noqa: PLC0415 start-up time
 
-    from civi.progress import console
+    from civi.progress import console  # noqa: PLC0415 start-up time
 
     table = Table()
     for column in ("name", "what", "size", "licence", "here"):
@@ -47,9 +48,9 @@ def _size(size: int) -> str:
 def fetch_set(name: Annotated[str, typer.Argument(help="Which set; `civi data list` names them.")]) -> None:
     """Download a set to the cache and check it; files that are already here stay as they are."""
     file_set = find_set(name)
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn  # noqa: PLC0415 start-up time
 
-    from civi.progress import console
+    from civi.progress import console  # noqa: PLC0415 start-up time
 
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
     progress = Progress(*columns, console=console(stderr=True))
@@ -90,8 +91,6 @@ def show_path(
 ) -> None:
     """Print the folder of fetched data, or the paths of the files of a set."""
     if name is None:
-        from civi.folders import cache_folder
-
         typer.echo(cache_folder("data"))
         return
     for file in find_set(name).files:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 import sys
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,11 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from civi.errors import DataError, SettingError, unknown
+from civi.files import write_json
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from civi.inference.posterior import Posterior
+    from civi.inference.posterior import SemiImplicitPosterior
 
 ROWS = 40
 
@@ -41,16 +44,15 @@ def fit(
     if draws < 10:
         raise SettingError(f"draws must be at least 10, not {draws}")
     file, name = _split(model)
-    from civi.experiment.data.arguments import bind_arguments, read_arguments
+    from civi.experiment.data.arguments import bind_arguments, read_arguments  # noqa: PLC0415 start-up time
 
     arguments = read_arguments(data) if data else {}
     function = load_model(file, name)
     args, kwargs = bind_arguments(function, name, data, arguments)
-    import jax
+    import jax  # noqa: PLC0415 start-up time
 
-    from civi.experiment import run_folder
-    from civi.files import write_json
-    from civi.inference.fit import fit as fit_model
+    from civi.experiment import run_folder  # noqa: PLC0415 start-up time
+    from civi.inference.fit import fit as fit_model  # noqa: PLC0415 start-up time
 
     folder = out or Path("runs") / f"fit-{name}-{seed}"
     if not force:
@@ -70,9 +72,7 @@ def fit(
 
 def load_model(file: Path, name: str) -> Callable[..., Any]:
     """Run the file, with its own folder on the path as Python does, and take the function of this name from it."""
-    import importlib.util
-
-    from civi.problem.target.explain import explain
+    from civi.problem.target.explain import explain  # noqa: PLC0415 start-up time
 
     spec = importlib.util.spec_from_file_location(f"civi_model_{file.stem}", file)
     if spec is None or spec.loader is None:
@@ -104,17 +104,14 @@ def _split(model: str) -> tuple[Path, str]:
 
 def _line(error: BaseException, file: Path) -> str:
     """Where in the user's file."""
-    import traceback
-
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename.endswith(file.name)]
     return f" (line {lines[-1]})" if lines else ""
 
 
-def _report(posterior: Posterior, folder: Path, keys: Any, draws: int) -> None:
+def _report(posterior: SemiImplicitPosterior, folder: Path, keys: Any, draws: int) -> None:
     """Write the files and show the result."""
-    from civi.experiment import run_folder
-    from civi.files import write_json
-    from civi.progress import console
+    from civi.experiment import run_folder  # noqa: PLC0415 start-up time
+    from civi.progress import console  # noqa: PLC0415 start-up time
 
     draw_key, elbo_key, trust_key = keys
     screen = console()
@@ -128,7 +125,7 @@ def _report(posterior: Posterior, folder: Path, keys: Any, draws: int) -> None:
     screen.print(f"elbo {elbo.value:.4f} ± {elbo.se:.4f}; {posterior.message}; files are in {folder}", soft_wrap=True)
 
 
-def _metrics(posterior: Posterior, diagnosis: Any, elbo: Any) -> dict[str, Any]:
+def _metrics(posterior: SemiImplicitPosterior, diagnosis: Any, elbo: Any) -> dict[str, Any]:
     return {
         "dim": posterior.dim,
         "elbo": elbo.value,
@@ -143,9 +140,9 @@ def _metrics(posterior: Posterior, diagnosis: Any, elbo: Any) -> dict[str, Any]:
 
 def _summary(data: Any) -> Table:
     """Mean, standard deviation and 94 % interval of every parameter, of very many only the first."""
-    from rich.table import Table
+    from rich.table import Table  # noqa: PLC0415 start-up time
 
-    from civi.inference.load_arviz import import_arviz
+    from civi.inference.load_arviz import import_arviz  # noqa: PLC0415 start-up time
 
     rows = import_arviz().summary(data, kind="stats", round_to="none")
     more = f", the first {ROWS} of {len(rows)}" if len(rows) > ROWS else ""

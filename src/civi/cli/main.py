@@ -63,14 +63,14 @@ def run(
         return show_settings(task, solver, recipe, steps, set_ or [])
     if force and resume:
         raise SettingError("--force starts anew and --resume goes on: give one of them")
-    from civi.experiment.tasks import find_task
+    from civi.experiment.tasks import find_task  # noqa: PLC0415 start-up time
 
     found = find_task(task, data=data, target=target, hold_out=hold_out)
-    from civi.experiment.context import RunContext
-    from civi.experiment.plan import Plan
-    from civi.experiment.run import run as run_plan
-    from civi.parallel.team import ALONE, Address, joined
-    from civi.progress import console
+    from civi.experiment.context import RunContext  # noqa: PLC0415 start-up time
+    from civi.experiment.plan import Plan  # noqa: PLC0415 start-up time
+    from civi.experiment.run import run as run_plan  # noqa: PLC0415 start-up time
+    from civi.parallel.team import ALONE, Address, joined  # noqa: PLC0415 start-up time
+    from civi.progress import console  # noqa: PLC0415 start-up time
 
     address = Address(coordinator, processes, process)
     if not distributed and (address != Address() or inner_devices != 1 or whole_data):
@@ -106,13 +106,13 @@ def compare(
     ] = None,
 ) -> None:
     """Fit a task with several solvers and seeds; write comparison.json, comparison.md and figures/."""
-    from civi.experiment.tasks import find_task
+    from civi.experiment.tasks import find_task  # noqa: PLC0415 start-up time
 
     found = find_task(task, data=data, target=target, hold_out=hold_out)
-    from civi.experiment.compare import compare as compare_plans
-    from civi.experiment.plan import Plan
-    from civi.experiment.recipes import METHODS
-    from civi.progress import console
+    from civi.experiment.compare import compare as compare_plans  # noqa: PLC0415 start-up time
+    from civi.experiment.plan import Plan  # noqa: PLC0415 start-up time
+    from civi.experiment.recipes import METHODS  # noqa: PLC0415 start-up time
+    from civi.progress import console  # noqa: PLC0415 start-up time
 
     names = list(METHODS) if solvers == "all" else [name.strip() for name in solvers.split(",") if name.strip()]
     plans = [Plan.make(found, name, recipe, 0, steps, set_ or []) for name in names]
@@ -122,12 +122,12 @@ def compare(
 @app.command()
 def bench(
     part: Annotated[str, typer.Argument(help="What to time; all parts by default.")] = "all",
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer rounds.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer rounds, methods and sizes: about two minutes.")] = False,
     out: Annotated[Path | None, typer.Option(help="File for the figures as JSON.")] = None,
 ) -> None:
     """Time the steps of all methods in one run, as ratios; needs no data."""
-    from civi.bench.command import bench as run_bench
-    from civi.progress import console
+    from civi.bench.command import bench as run_bench  # noqa: PLC0415 start-up time
+    from civi.progress import console  # noqa: PLC0415 start-up time
 
     run_bench(part, console(), quick=quick, out=out)
 
@@ -135,7 +135,7 @@ def bench(
 @app.command()
 def tasks() -> None:
     """List the tasks, one line each."""
-    from civi.experiment.tasks import OWN_DATA, TASKS
+    from civi.experiment.tasks import OWN_DATA, TASKS  # noqa: PLC0415 start-up time
 
     summaries = {name: entry.summary for name, entry in TASKS.items()} | OWN_DATA
     for name, summary in summaries.items():
@@ -145,8 +145,8 @@ def tasks() -> None:
 @app.command()
 def solvers() -> None:
     """List the solvers, one line each."""
-    from civi.inference.nuts import Nuts
-    from civi.solver import SOLVERS
+    from civi.inference.nuts import Nuts  # noqa: PLC0415 start-up time
+    from civi.solver import SOLVERS  # noqa: PLC0415 start-up time
 
     summaries = {name: solver.__doc__ for name, solver in SOLVERS.items()} | {"nuts": Nuts.__doc__}
     for name, summary in summaries.items():

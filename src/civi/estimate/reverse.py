@@ -33,7 +33,7 @@ def reverse_conditional(
 
     Started at the eps_j that made z_j the chain is stationary from its first draw (Titsias and Ruiz 2019).
     """
-    from blackjax.mcmc import hmc
+    from blackjax.mcmc import hmc  # noqa: PLC0415 start-up time
 
     kernel = hmc.build_kernel()
     inverse_mass = jnp.full(start_J.shape[1], family.noise.scale**2)

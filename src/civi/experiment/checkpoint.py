@@ -25,7 +25,7 @@ class Checkpoints:
     """
 
     def __init__(self, folder: Path, every: int | None) -> None:
-        import orbax.checkpoint as ocp
+        import orbax.checkpoint as ocp  # noqa: PLC0415 start-up time
 
         logging.getLogger("absl").setLevel(logging.CRITICAL)
         options = ocp.CheckpointManagerOptions(max_to_keep=KEEP, enable_async_checkpointing=False)

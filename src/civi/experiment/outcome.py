@@ -4,9 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
+
+
+@runtime_checkable
+class Compared(Protocol):
+    """What a comparison asks of its task: its name, the measures to show, and whether neg_elbo is KL(q || p)."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def primary_metric(self) -> str: ...
+
+    @property
+    def secondary_metric(self) -> str: ...
+
+    @property
+    def objective_is_kl(self) -> bool: ...
 
 
 @dataclass(frozen=True)

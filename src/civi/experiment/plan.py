@@ -13,19 +13,20 @@ from civi.errors import require
 from civi.experiment.recipes import settings_for
 from civi.experiment.tasks import find_task
 from civi.experiment.tasks.base import Task
-from civi.inference.nuts import Nuts
-from civi.inference.settings import Settings
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What to run: everything that the command line says except the folder."""
+    """What to run: everything that the command line says except the folder.
+
+    settings is a Settings, or a Nuts, which `civi.experiment.runners` tells apart.
+    """
 
     task: Task
     solver: str
     recipe: str
     seed: int
-    settings: Settings | Nuts
+    settings: Any
 
     @classmethod
     def make(

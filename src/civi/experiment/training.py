@@ -11,6 +11,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh
 
 from civi.experiment.checkpoint import Checkpoints, History
 from civi.experiment.context import RunContext
@@ -38,17 +39,19 @@ def run_training(plan: Plan, source: Any, context: RunContext) -> tuple[Posterio
     if team.mesh is None:
         trained = train_and_save(plan, problem, train_key, checkpoints, context)
     else:
-        trained = _train_on_mesh(plan, problem, train_key, checkpoints, context)
+        trained = _train_on_mesh(plan, problem, train_key, checkpoints, context, team.mesh)
     team.leave()
     record = {"history": trained.history, "message": trained.message, "seconds": trained.seconds}
     return posterior_of(trained.problem, **record), _training_measures(trained, time.perf_counter() - begun)
 
 
-def _train_on_mesh(plan: Plan, problem: Any, key: jax.Array, checkpoints: Checkpoints, context: RunContext) -> Trained:
+def _train_on_mesh(
+    plan: Plan, problem: Any, key: jax.Array, checkpoints: Checkpoints, context: RunContext, mesh: Mesh
+) -> Trained:
     """Train with samples and data divided among devices; the result is on this process's own device again."""
     team, divided = context.team, plan.settings.problem.batch is not None and not context.team.whole_data
     home = on_host(split(problem)[1])
-    problem = place(problem, team.mesh, rows=divided)
+    problem = place(problem, mesh, rows=divided)
     with team.training():
         trained = train_and_save(plan, problem, key, checkpoints, context)
     checkpoints.close()

@@ -15,7 +15,7 @@ from civi.inference.diagnose.spread import r_hat
 from civi.inference.pilot.base import Guesses
 from civi.inference.pilot.gaussian import Gaussian, Guess
 from civi.inference.pilot.proper import check_proper
-from civi.inference.posterior import Posterior, SemiImplicitPosterior
+from civi.inference.posterior import SemiImplicitPosterior
 from civi.inference.recipe import check_solver, fit_settings
 from civi.inference.restarts import train_runs
 from civi.problem.target import Target
@@ -37,7 +37,7 @@ def fit(
     runs: int = RUNS,
     progress: bool = True,
     **kwargs: Any,
-) -> Posterior:
+) -> SemiImplicitPosterior:
     """Fit a semi-implicit posterior.
 
     A pilot finds location and scale, and the family learns what is left, in independent runs of which the best is kept.

@@ -10,5 +10,5 @@ def import_arviz() -> Any:
     """ArviZ, without its notice about a coming version; slow, so only where it is used."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)
-        import arviz
+        import arviz  # noqa: PLC0415 start-up time
     return arviz

@@ -72,8 +72,8 @@ class Nuts:
 
     def sample(self, target: Target, key: PRNGKeyArray) -> Reference:
         """Run all chains as one vectorised program."""
-        from numpyro.diagnostics import effective_sample_size, split_gelman_rubin
-        from numpyro.infer import MCMC, NUTS
+        from numpyro.diagnostics import effective_sample_size, split_gelman_rubin  # noqa: PLC0415 start-up time
+        from numpyro.infer import MCMC, NUTS  # noqa: PLC0415 start-up time
 
         start_key, run_key = jax.random.split(key)
         kernel = NUTS(potential_fn=lambda z: -target.log_prob(z), target_accept_prob=self.accept)

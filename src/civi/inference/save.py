@@ -26,8 +26,16 @@ from civi.problem.target import Frame
 from civi.problem.target.space import Tree, Vector
 
 FORMAT, VERSION = "civi posterior", 2
-FAMILIES = (SemiImplicit, Amortised, GaussianNoise, MixingNetwork, ConstantMixing, Encoder, *CONDITIONALS.values())
-DECODERS = (ImageDecoder, SentenceReader, SentenceDecoder, Recurrent)
+FAMILIES: tuple[type, ...] = (
+    SemiImplicit,
+    Amortised,
+    GaussianNoise,
+    MixingNetwork,
+    ConstantMixing,
+    Encoder,
+    *CONDITIONALS.values(),
+)
+DECODERS: tuple[type, ...] = (ImageDecoder, SentenceReader, SentenceDecoder, Recurrent)
 KNOWN: dict[str, type] = {part.__name__: part for part in (*FAMILIES, *DECODERS, Frame, Guesses, Reference)}
 
 

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import equinox as eqx
 import jax
 import numpy as np
+from jax.experimental.multihost_utils import broadcast_one_to_all
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array
 
@@ -67,16 +68,10 @@ def place(model: Tree, mesh: Mesh, *, rows: bool) -> Tree:
     declared = is_rows(model)
     data, rest = eqx.partition(model, declared if rows else jax.tree.map(lambda _: False, declared))
     numbers, other = eqx.partition(rest, eqx.is_array)
-    numbers = on_host(numbers) if jax.process_count() == 1 else _broadcast(numbers)
+    numbers = on_host(numbers) if jax.process_count() == 1 else broadcast_one_to_all(numbers)
     divided = jax.tree.map(lambda leaf: by_rows(leaf, mesh), data)
     jax.tree.map(lambda leaf: leaf.delete(), data)
     return eqx.combine(divided, everywhere(numbers, mesh), other)
-
-
-def _broadcast(tree: Any) -> Any:
-    from jax.experimental.multihost_utils import broadcast_one_to_all
-
-    return broadcast_one_to_all(tree)
 
 
 def everywhere(tree: Tree, mesh: Mesh) -> Tree:

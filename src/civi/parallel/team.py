@@ -17,6 +17,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax.experimental.multihost_utils import broadcast_one_to_all
 from jax.sharding import Mesh
 from rich.console import Console
 
@@ -118,8 +119,6 @@ ALONE = Team()
 
 def _from_leader(content: bytes) -> bytes:
     """The leader's bytes, as many as this process has."""
-    from jax.experimental.multihost_utils import broadcast_one_to_all
-
     return np.asarray(broadcast_one_to_all(np.frombuffer(content, np.uint8))).tobytes()
 
 

@@ -51,8 +51,8 @@ class AutoencoderProblem(SemiImplicitProblem):
     family: Amortised
     decoder: Decoder = trained("decoder")
     data: Data = constant()
-    dim: int = eqx.field(static=True)
-    batch: int = eqx.field(static=True)
+    dim: int = constant(static=True)
+    batch: int = constant(static=True)
     warm_up: int | None = eqx.field(static=True, default=None)
 
     def __check_init__(self) -> None:

@@ -19,7 +19,7 @@ class Inner(NamedTuple):
     """Randomness of one look: `count` inner samples are drawn from `key`, and the first `kept` of them are used."""
 
     key: PRNGKeyArray
-    count: int
+    count: int  # type: ignore[assignment]
     kept: Int[Array, ""]
 
 

@@ -7,7 +7,7 @@ import jax
 from jaxtyping import Array, Float, PRNGKeyArray, UInt8
 
 from civi.family import MixingNetwork
-from civi.parts import data_rows
+from civi.parts import constant, data_rows
 
 
 class Images(eqx.Module):
@@ -17,8 +17,8 @@ class Images(eqx.Module):
     """
 
     pixels: UInt8[Array, "M X"] = data_rows()
-    grey: bool = eqx.field(static=True)
-    rows: int = eqx.field(static=True)
+    grey: bool = constant(static=True)
+    rows: int = constant(static=True)
 
     def __init__(self, pixels: UInt8[Array, "N X"], grey: bool = False) -> None:
         self.pixels, self.grey, self.rows = pixels, grey, len(pixels)

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from civi.parts import data_rows
+from civi.parts import constant, data_rows
 
 START, WORDS = 0, 8
 
@@ -30,12 +30,12 @@ class Sentences(eqx.Module):
     """
 
     words: Int[Array, "N T"] = data_rows()
-    length: Int[Array, " N"]
-    order: Int[Array, " N"]
-    first: Int[Array, " B"]
-    size: Int[Array, " B"]
-    vocabulary: int = eqx.field(static=True)
-    unknown: int = eqx.field(static=True)
+    length: Int[Array, " N"] = constant()
+    order: Int[Array, " N"] = constant()
+    first: Int[Array, " B"] = constant()
+    size: Int[Array, " B"] = constant()
+    vocabulary: int = constant(static=True)
+    unknown: int = constant(static=True)
     dropout: float = eqx.field(static=True, default=0.0)
 
     @classmethod

@@ -103,7 +103,8 @@ class CompositionalSolver:
 
         tracker = self.tracker.refresh(tracker, Auxiliary(state.params, params, new_J, look_again))
 
-        info = Info(*report, optax.tree.norm(gradient), acceptance=jnp.ones(()))
+        norm = optax.tree.norm(gradient)
+        info = Info(report.value, report.weight_mean, report.weight_sd, norm, acceptance=jnp.ones(()))
         return EngineState(params, optimiser, next_pool, state.pool_key, state.chunk_key, tracker), info
 
     @property

@@ -142,8 +142,8 @@ def _download(file: DataFile, bar: Callable[[DataFile], Any] | None) -> Path:
 
 def _download_from(url: str, file: DataFile, shown: Any) -> str | None:
     """Download to the cache; why it did not work, or None. Pooch moves only a right file into place."""
-    import pooch
-    from requests.exceptions import RequestException
+    import pooch  # noqa: PLC0415 start-up time
+    from requests.exceptions import RequestException  # noqa: PLC0415 start-up time
 
     pooch.get_logger().setLevel("WARNING")
     folder = cache_folder("data")
@@ -171,7 +171,7 @@ def _download_from(url: str, file: DataFile, shown: Any) -> str | None:
 
 def _reason(error: Exception) -> str:
     """A failed request in a few words."""
-    from requests.exceptions import ConnectionError, HTTPError, Timeout
+    from requests.exceptions import ConnectionError, HTTPError, Timeout  # noqa: PLC0415 start-up time
 
     if isinstance(error, HTTPError) and error.response is not None:
         return f"the server answered {error.response.status_code}"

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.io import loadmat
 
 from civi.errors import unknown
 from civi.experiment.data.files import locate, locate_if_present
@@ -98,8 +99,6 @@ def waveform_gibbs() -> np.ndarray | None:
 
 
 def _read_mat(path: Path) -> dict[str, Any]:
-    from scipy.io import loadmat
-
     return loadmat(path)
 
 

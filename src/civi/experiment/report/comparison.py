@@ -12,19 +12,18 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from rich.table import Table
 
-from civi.experiment.outcome import Outcome, ranked
-from civi.experiment.tasks.base import Task
+from civi.experiment.outcome import Compared, Outcome, ranked
 
 matplotlib.use("Agg")
 STYLES = ("-", "--", ":")
 ABSURD = 1e3
 
 
-def _header(task: Task) -> list[str]:
+def _header(task: Compared) -> list[str]:
     return ["solver", "mean", "sd over seeds", "worst", task.secondary_metric, "seconds a seed", "what happened"]
 
 
-def cells(outcome: Outcome, task: Task) -> list[str]:
+def cells(outcome: Outcome, task: Compared) -> list[str]:
     """One row of the table."""
     values, others = outcome.values(task.primary_metric), outcome.values(task.secondary_metric)
     if len(values):
@@ -47,7 +46,7 @@ def happened(outcome: Outcome) -> str:
     return f"finished {outcome.steps} steps"
 
 
-def live_table(done: Sequence[Outcome], waiting: Sequence[str], now: str, task: Task) -> Table:
+def live_table(done: Sequence[Outcome], waiting: Sequence[str], now: str, task: Compared) -> Table:
     """What is known so far, best first, then what runs and what waits."""
     title = f"{task.name}: {task.primary_metric} of each solver, best first"
     table = Table(title=title, title_justify="left")
@@ -60,7 +59,7 @@ def live_table(done: Sequence[Outcome], waiting: Sequence[str], now: str, task: 
     return table
 
 
-def markdown(best_first: Sequence[Outcome], task: Task) -> str:
+def markdown(best_first: Sequence[Outcome], task: Compared) -> str:
     """The final table."""
     rows = [cells(outcome, task) for outcome in best_first]
     header = _header(task)
@@ -69,7 +68,7 @@ def markdown(best_first: Sequence[Outcome], task: Task) -> str:
     return f"{title}\n\n" + "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
 
 
-def draw_curves(best_first: Sequence[Outcome], task: Task, path: Path) -> Path:
+def draw_curves(best_first: Sequence[Outcome], task: Compared, path: Path) -> Path:
     """neg_elbo by the common estimator against steps and seconds: median and range over seeds."""
     figure = Figure(figsize=(11, 4.8), layout="constrained")
     left, right = figure.subplots(1, 2, sharey=True)

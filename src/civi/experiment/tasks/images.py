@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,8 @@ from jaxtyping import Array
 from civi.experiment.data import images as image_sets
 from civi.experiment.data.images import ImageData
 from civi.experiment.report import vae_figure
-from civi.experiment.tasks.base import Advance, DrawsBySolver, Effort, Judged, Task
+from civi.experiment.tasks.autoencoder import AutoencoderTask
+from civi.experiment.tasks.base import Advance, DrawsBySolver, Effort, Judged
 from civi.inference.diagnose.autoencoder import latents, scores, scores_of
 from civi.inference.diagnose.divergence import mean_and_se
 from civi.inference.posterior import AmortisedPosterior
@@ -31,23 +32,15 @@ LOADERS: dict[str, Callable[[], ImageData]] = {
 
 
 @dataclass(frozen=True)
-class ImageTask(Task):
+class ImageTask(AutoencoderTask):
     """An autoencoder of the images of `load`; a run is judged on all test images, a comparison on `quick_images`.
 
-    The likelihood of an image takes `test_draws` (or `quick_draws`) draws of z; learning curves take `curve_draws` for
-    each of `curve_images`. Figures show `shown_images` with `shown_draws` draws of z, and `walks` of `walk_steps`.
+    Learning curves are of `curve_images`. Figures show `shown_images`, and `walks` of `walk_steps`.
     """
 
-    load: Callable[[], ImageData] = field(kw_only=True)
-    primary_metric: str = "test_neg_log_lik"
-    secondary_metric: str = "neg_elbo"
-    test_draws: int = 1000
     quick_images: int = 1000
-    quick_draws: int = 200
     curve_images: int = 100
-    curve_draws: int = 100
     shown_images: int = 16
-    shown_draws: int = 1000
     walks: int = 5
     walk_steps: int = 12
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,8 @@ from jaxtyping import Array
 from civi.experiment.data import text
 from civi.experiment.data.text import UNKNOWN, TextData, buckets, decode, unigram_perplexity
 from civi.experiment.report.vae_figure import draw_latents, write_sentences
-from civi.experiment.tasks.base import Advance, DrawsBySolver, Effort, Judged, Task
+from civi.experiment.tasks.autoencoder import AutoencoderTask
+from civi.experiment.tasks.base import Advance, DrawsBySolver, Effort, Judged
 from civi.inference.diagnose.autoencoder import latents, scores, scores_of
 from civi.inference.diagnose.divergence import mean_and_se
 from civi.inference.posterior import AmortisedPosterior
@@ -27,25 +28,21 @@ LOADERS: dict[str, Callable[[], TextData]] = {"ptb": cache(lambda: text.penn_tre
 
 
 @dataclass(frozen=True)
-class SentenceTask(Task):
+class SentenceTask(AutoencoderTask):
     """An autoencoder of the text of `load`; a run is judged on all test sentences, a comparison on `quick_sentences`.
 
-    The likelihood of a sentence takes `test_draws` (or `quick_draws`) draws of z, of `together` sentences at a time;
-    learning curves take `curve_draws` for each of `curve_sentences`. The report shows `shown_sentences` decoded to at
-    most `shown_words` words, with `shown_draws` draws of z.
+    Likelihoods are of `together` sentences at a time, and learning curves of `curve_sentences`. The report shows
+    `shown_sentences` decoded to at most `shown_words` words.
     """
 
-    load: Callable[[], TextData] = field(kw_only=True)
-    primary_metric: str = "test_neg_log_lik"
     secondary_metric: str = "test_perplexity"
     test_draws: int = 10
-    quick_sentences: int = 320
     quick_draws: int = 5
-    together: int = 32
-    curve_sentences: int = 64
     curve_draws: int = 5
+    quick_sentences: int = 320
+    curve_sentences: int = 64
+    together: int = 32
     shown_sentences: int = 16
-    shown_draws: int = 1000
     shown_words: int = 30
 
     def source(self) -> Sentences:

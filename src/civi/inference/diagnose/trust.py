@@ -141,7 +141,7 @@ def _modes(seen: Seen) -> Finding:
     It does where log p - log q is about as large as at its own draws.
     """
     elbo = seen.log_ratios.mean()
-    missing = np.median(seen.at_guesses, axis=1) - elbo > MISSING
+    missing = np.median(np.asarray(seen.at_guesses), axis=1) - elbo > MISSING
     share = np.exp(np.minimum(seen.elbo_of_guesses - elbo, 0.0))
     lost = float(np.max(share * missing, initial=0.0))
     good = "Nothing that the pilot found from its other starts is missing from the fit."

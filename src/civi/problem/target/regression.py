@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from civi.parallel.mesh import spread
-from civi.parts import data_rows
+from civi.parts import constant, data_rows
 
 ROWS = 10_000
 
@@ -21,7 +21,7 @@ class LogisticRegression(eqx.Module):
     """
 
     x: Float[Array, "M D"] = data_rows()
-    y: Float[Array, " N"]
+    y: Float[Array, " N"] = constant()
     weight: float = eqx.field(static=True, default=1.0)
     prior_scale: float = eqx.field(static=True, default=10.0)
 

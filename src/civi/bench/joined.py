@@ -1,0 +1,47 @@
+"""The image encoder without its split first layer: what the split saves is measured against this."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from civi.family import Amortised, Encoder, MixingNetwork
+from civi.problem import AutoencoderProblem
+
+
+class AsItIs(eqx.Module):
+    """A reader that does nothing."""
+
+    def __call__(self, x_J: Float[Array, "J X"]) -> Float[Array, "J X"]:
+        """The data."""
+        return x_J
+
+
+class JoinedEncoder(Encoder):
+    """A network on the joined vector [x, eps] for every pair."""
+
+    def __call__(self, feature: Float[Array, "*N X"], eps: Float[Array, "*M E"]) -> Float[Array, "*NM P"]:
+        """Parameters of the conditional for every pair."""
+        shape = jnp.broadcast_shapes(feature.shape[:-1], eps.shape[:-1])
+        joined = [jnp.broadcast_to(part, (*shape, part.shape[-1])) for part in (feature, eps)]
+        return self.rest(jnp.concatenate(joined, axis=-1))
+
+
+def unsplit(problem: AutoencoderProblem) -> AutoencoderProblem:
+    """The same problem with the encoder's first layer on the joined vector."""
+    return replace(problem, family=joined(problem.family))
+
+
+def joined(family: Amortised) -> Amortised:
+    """The same family with its first layer on the joined vector; its noise must enter the first hidden layer."""
+    reader, encoder = family.mixing.reader, family.mixing
+    if not isinstance(reader, MixingNetwork) or encoder.noise_weight is None:
+        raise TypeError("only an image encoder with noise has a split first layer")
+    first = jnp.concatenate([reader.weights[0], encoder.noise_weight])
+    network = MixingNetwork(
+        (first, *encoder.rest.weights), (reader.biases[0], *encoder.rest.biases), encoder.rest.activation
+    )
+    return Amortised(family.noise, JoinedEncoder(AsItIs(), None, network), family.conditional)
