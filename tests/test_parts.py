@@ -55,8 +55,10 @@ def test_of_an_autoencoder_encoder_scale_and_decoder_are_trained_and_the_data_ar
     params, fixed = split(problems()["autoencoder"])
     prefixes = {".family.mixing": "mixing", ".family.conditional": "scale", ".decoder.network": "decoder"}
     found = named(groups(params))
-    assert {group for group in found.values()} == set(prefixes.values())
-    assert all(path.startswith(prefix) == (group == of) for path, group in found.items() for prefix, of in prefixes.items())
+    assert set(found.values()) == set(prefixes.values())
+    assert all(
+        path.startswith(prefix) == (group == of) for path, group in found.items() for prefix, of in prefixes.items()
+    )
     assert found.keys() == named(params).keys()
     assert named(fixed).keys() == {".data.pixels"}
     np.testing.assert_array_equal(fixed.data.pixels, BITS)
@@ -119,7 +121,9 @@ class Forgotten(eqx.Module):
 
 def test_an_array_without_a_declaration_is_an_error_that_names_it():
     inner = nested().inner
-    message = r"the array \.scale of Forgotten has no declared role: declare its field with trained\(group\), constant\(\)"
+    message = (
+        r"the array \.scale of Forgotten has no declared role: declare its field with trained\(group\), constant\(\)"
+    )
     for look in (split, roles, groups, is_rows):
         with pytest.raises(CiviError, match=message):
             look(Forgotten(inner, jnp.ones(2)))

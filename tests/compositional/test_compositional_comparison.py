@@ -27,7 +27,9 @@ def made_up(thetas) -> tuple[Arena, list[tuple[Entry, Result]]]:
     """A run of three steps and two seeds on the portfolio that ends at these thetas."""
     assets = portfolio()
     gaps = np.array([[0.9, 0.5, 0.1], [0.8, 0.6, 0.3]])
-    history = History(jnp.zeros((2, 3)), jnp.ones((2, 3)), jnp.full((2, 3), 1234), jnp.array([[True, False, False]] * 2))
+    history = History(
+        jnp.zeros((2, 3)), jnp.ones((2, 3)), jnp.full((2, 3), 1234), jnp.array([[True, False, False]] * 2)
+    )
     arena = Arena("portfolio", assets.problem, jnp.zeros(4), assets.error)
     return arena, [(Entry("scgd", scgd(), 3), Result(thetas, history, gaps))]
 

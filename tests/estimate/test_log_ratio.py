@@ -53,7 +53,7 @@ def test_log_mean_exp_uses_only_the_first_columns(kept):
 def test_log_ratios_divide_the_mean_of_the_kept_inner_samples_by_p():
     family, kept = linear_family(), 4
     outer, inner_eps = family.draw_outer(jax.random.key(2), 3), family.noise.sample(jax.random.key(3), 7)
-    ratios = log_ratios(family, minus_square, outer, inner_eps, jnp.asarray(kept))
+    ratios = jax.jit(lambda: log_ratios(family, minus_square, outer, inner_eps, jnp.asarray(kept)))()
 
     scale = np.exp(np.asarray(family.conditional.log_scale, np.float64))
     own, inner = (np.asarray(family.mix(eps), np.float64) for eps in (outer.eps, inner_eps))
@@ -100,14 +100,19 @@ def test_blocks_of_inner_samples_change_neither_values_nor_gradients(monkeypatch
 
 def test_a_sum_over_past_outputs_in_blocks_is_that_of_all_at_once(monkeypatch):
     family = Architecture(hidden=(4,)).init(2, jax.random.key(1))
-    mixed_K, counted_K = family.mix(family.noise.sample(jax.random.key(3), 23)), jnp.arange(23) % 3 > 0
-    outer = family.draw_outer(jax.random.key(2), 5)
-    ratios = log_ratios(family, minus_square, outer, jnp.zeros((1, 3)), jnp.asarray(1))
-    whole = log_sum_past(mixed_K, counted_K, ratios)
-    pairs_JK = np.asarray(family.log_prob_pairs(mixed_K, ratios.z_J), np.float64)
+    counted_K = jnp.arange(23) % 3 > 0
+
+    def sums_and_pairs():
+        mixed_K = family.mix(family.noise.sample(jax.random.key(3), 23))
+        outer = family.draw_outer(jax.random.key(2), 5)
+        ratios = log_ratios(family, minus_square, outer, jnp.zeros((1, 3)), jnp.asarray(1))
+        return log_sum_past(mixed_K, counted_K, ratios), family.log_prob_pairs(mixed_K, ratios.z_J)
+
+    whole, pairs_JK = jax.jit(sums_and_pairs)()
+    pairs_JK = np.asarray(pairs_JK, np.float64)
     np.testing.assert_allclose(whole, logsumexp(pairs_JK[:, np.asarray(counted_K)], axis=1), rtol=1e-5)
     monkeypatch.setattr("civi.estimate.log_ratio.FLOATS", 20)
-    np.testing.assert_allclose(log_sum_past(mixed_K, counted_K, ratios), whole, rtol=1e-5)
+    np.testing.assert_allclose(jax.jit(lambda: sums_and_pairs()[0])(), whole, rtol=1e-5)
 
 
 def test_single_precision_agrees_with_double():

@@ -28,8 +28,8 @@ def raises(z):
     ],
 )
 def test_targets_that_cannot_be_fitted_are_refused(log_density, message):
+    problem = PosteriorProblem(linear_family(), LogDensity(log_density, dim=2))
     with pytest.raises(TargetError, match=message):
-        problem = PosteriorProblem(linear_family(), LogDensity(log_density, dim=2))
         train(CountingSolver(steps=2), problem, jax.random.key(0))
 
 

@@ -147,7 +147,9 @@ def test_an_unknown_name_is_refused_with_those_that_are_known(name, value, known
 
 def test_a_group_without_a_value_is_named(params):
     rule = CiviAdam(c_alpha=PerGroup.of(mixing=0.1, decoder=0.2))
-    with pytest.raises(SettingError, match="no value is given for the parameter group 'scale', only for mixing, decoder"):
+    with pytest.raises(
+        SettingError, match="no value is given for the parameter group 'scale', only for mixing, decoder"
+    ):
         rule.transformation(groups(params), 10)
     with pytest.raises(SettingError, match="a setting per group needs at least one group"):
         PerGroup.of()
