@@ -7,32 +7,31 @@ import numpy as np
 from scipy import stats
 
 from civi.family import Amortised, DiagonalGaussian, Encoder, GaussianNoise, MixingNetwork
-from civi.problem.architecture import ImageArchitecture
-from civi.problem.autoencoder import Autoencoder, Images
-from civi.solver import Model
+from civi.problem import AutoencoderProblem, ImageArchitecture
+from civi.problem.images import Images
 
 PIXELS, LATENTS, NOISE, ROWS = 6, 2, 3, 5
 BITS = np.array([[0, 0, 0, 0, 1, 1], [1, 0, 0, 1, 0, 1], [0, 1, 0, 1, 1, 0], [1, 1, 1, 0, 0, 0], [0, 1, 1, 1, 1, 1]])
 SMALL = {"hidden": (4, 3), "decoder_hidden": (4,), "latent_dim": LATENTS, "noise_dim": NOISE, "scale": 0.7}
 
 
-def image_model(**changes) -> Model:
+def image_model(**changes) -> AutoencoderProblem:
     """An encoder and a decoder of 6 pixels with random numbers for all parameters, biases too."""
     shape = ImageArchitecture(**{**SMALL, "activation": "tanh", **changes})
-    return filled(shape, Autoencoder(Images(jnp.asarray(BITS, jnp.uint8))))
+    return filled(shape, Images(jnp.asarray(BITS, jnp.uint8)))
 
 
-def filled(shape, target: Autoencoder) -> Model:
-    """The architecture's model without its start (which takes long to compile), all parameters N(0, 0.6^2)."""
-    family, fitted = eqx.filter_eval_shape(shape.fitted_to, target, jax.random.key(0))
+def filled(shape, data, batch: int = 1) -> AutoencoderProblem:
+    """The architecture's problem without its start (which takes long to compile), all parameters N(0, 0.6^2)."""
+    family, decoder = eqx.filter_eval_shape(shape.networks, data, jax.random.key(0))
     rng = np.random.default_rng(1)
 
     def fill(leaf):
         is_parameter = isinstance(leaf, jax.ShapeDtypeStruct)
         return jnp.asarray(0.6 * rng.normal(size=leaf.shape), leaf.dtype) if is_parameter else leaf
 
-    family, decoder = (jax.tree.map(fill, part) for part in (family, fitted.decoder))
-    return Model(family, Autoencoder(target.data, decoder, fitted.dim))
+    family, decoder = (jax.tree.map(fill, part) for part in (family, decoder))
+    return AutoencoderProblem(family, decoder, data, shape.latent_dim, batch)
 
 
 def as64(values) -> np.ndarray:
@@ -106,7 +105,7 @@ def exact_theta(mixing_share: float = 0.0) -> dict[str, jax.Array]:
     return {name: jnp.asarray(value, jnp.float32) for name, value in theta.items()}
 
 
-def linear_autoencoder(theta, x=X, *, mixing: bool = True) -> Model:
+def linear_autoencoder(theta, x=X, *, mixing: bool = True, batch: int = 1) -> AutoencoderProblem:
     """z = H x + c + w eps + s u. An encoder has an activation: a = relu(a) - relu(-a) makes it linear."""
     both = jnp.array([1.0, -1.0])
     gain = jnp.concatenate([sign * theta["gain"].T for sign in both], axis=1)
@@ -120,7 +119,7 @@ def linear_autoencoder(theta, x=X, *, mixing: bool = True) -> Model:
     )
     family = Amortised(GaussianNoise(2), encoder, DiagonalGaussian(theta["log_scale"]))
     decoder = LinearDecoder(theta["weight"], theta["bias"], SD)
-    return Model(family, Autoencoder(Vectors(jnp.asarray(x, jnp.float32)), decoder, 2))
+    return AutoencoderProblem(family, decoder, Vectors(jnp.asarray(x, jnp.float32)), 2, batch)
 
 
 def log_evidence(x=X) -> np.ndarray:

@@ -6,13 +6,13 @@ import jax
 import pytest
 
 from civi.cli import main as cli
-from civi.solver import Model
+from civi.problem import PosteriorProblem
 from linear_gaussian import gaussian_target, linear_family
 
 
 @pytest.fixture(scope="session")
-def linear_model() -> Model:
-    return Model(linear_family(), gaussian_target())
+def linear_model() -> PosteriorProblem:
+    return PosteriorProblem(linear_family(), gaussian_target())
 
 
 @pytest.fixture(scope="module", autouse=True)

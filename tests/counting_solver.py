@@ -1,17 +1,17 @@
 """A solver whose parameters at step t are all t, and which fails at chosen steps: for tests of the training loop."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from civi.solver import Info, Model
-from civi.solver.base import split
+from civi.parts import split
+from civi.solver import Info
 
 
 class CountingState(NamedTuple):
-    params: Model
+    params: Any
     walk: jax.Array
 
 

@@ -7,7 +7,8 @@ import numpy as np
 from scipy import stats
 
 from civi.family import CholeskyGaussian, DiagonalGaussian, GaussianNoise, MixingNetwork, SemiImplicit
-from civi.solver.base import Model, split
+from civi.parts import split
+from civi.problem import PosteriorProblem
 
 WEIGHT = jnp.array([[0.9, -0.4], [0.3, 0.7], [-0.2, 0.5]])
 BIAS = jnp.array([0.5, -0.3])
@@ -65,7 +66,7 @@ def neg_elbo(family: SemiImplicit, target: GaussianTarget) -> jax.Array:
     return 0.5 * (trace + distance - mean.size + log_volumes) - target.log_constant
 
 
-def exact_gradient(model: Model) -> Model:
+def exact_gradient(model: PosteriorProblem) -> PosteriorProblem:
     """Exact gradient of the negative ELBO with respect to theta."""
     params, fixed = split(model)
 
