@@ -9,6 +9,7 @@ from typing import Any
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
@@ -69,7 +70,7 @@ def load(
         raise TargetError("only a posterior with a density takes a target: load this one without it")
     if dim is None and example is None:
         dim = posterior.dim if isinstance(space, Vector) else None
-        example = space(np.zeros(posterior.dim, np.float32)) if isinstance(space, Tree) else None
+        example = space(jnp.zeros(posterior.dim, jnp.float32)) if isinstance(space, Tree) else None
     return _attached(posterior, *user_target(target, args, kwargs, dim, example))
 
 
