@@ -23,13 +23,13 @@ import civi.experiment.run
 import civi.inference.diagnose
 from civi.experiment.data.images import ImageData
 from civi.experiment.plan import Plan
-from civi.progress import TrainingBar
 from civi.experiment.tasks import TASKS
 from civi.experiment.tasks.base import Judged
 from civi.experiment.tasks.images import ImageTask
 from civi.inference.diagnose import Bounds
 from civi.parallel.mesh import make_mesh, place
 from civi.parallel.team import Address, Team, joined
+from civi.progress import TrainingBar
 from civi.solver import Model
 from civi.solver.base import split
 from civi.solver.loop import run_block, start

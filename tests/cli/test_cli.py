@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from civi import files
 from civi.cli import main as cli
 from civi.experiment.plan import Plan
-from civi import files
 from civi.experiment.tasks import OWN_DATA, TASKS
 from civi.solver import SOLVERS
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from civi.errors import OutputError
 from civi import files
+from civi.errors import OutputError
 from civi.progress import flat, measures, result_table
 
 METRICS = {
