@@ -1,4 +1,4 @@
-"""A conjugate regression and its exact posterior as a `SemiImplicitPosterior`, without training: a Gaussian in its own frame."""
+"""A conjugate regression and its exact posterior as a `Posterior`, without training: a Gaussian in its own frame."""
 
 import jax
 import jax.numpy as jnp

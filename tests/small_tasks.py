@@ -1,4 +1,4 @@
-"""Tasks that are small enough for tests: fewer samples, made-up data, or training alone; and how a name leads to them."""
+"""Tasks small enough for tests: fewer samples, made-up data, or training alone; and how a name leads to them."""
 
 from dataclasses import dataclass, replace
 from typing import Any

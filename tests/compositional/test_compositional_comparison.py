@@ -5,11 +5,11 @@ from pathlib import Path
 
 import jax.numpy as jnp
 import numpy as np
-from civi.compositional.step import Info
 
 from civi.compositional import Result, Scgd
 from civi.compositional.comparison import Arena, Entry, arenas, draw, table
 from civi.compositional.problems import portfolio
+from civi.compositional.step import Info
 
 PAGE = Path(__file__).parents[2] / "docs" / "compositional.md"
 

@@ -6,10 +6,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from civi.compositional.problem import Draws
-from civi.compositional.step import Batches, estimate
 
 from civi.compositional import Cadam, Problem, Scgd, minimise
+from civi.compositional.problem import Draws
+from civi.compositional.step import Batches, estimate
 from civi.estimate import Sketch
 from civi.update import Samples
 from montecarlo import agrees

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 import pytest
 
 from civi.errors import SettingError, require
-from civi.progress import flat
 from civi.settings import describe, differences, override
+from civi.progress import flat
 from civi.solver import Civi
 from civi.tracker import Bank, Extrapolated, Pool, Ring
 from civi.update import CiviAdam, FirstOrder, Samples

@@ -22,7 +22,15 @@ from small_tasks import Ready, small_toy
 
 STEPS = 60
 TINY = {"samples.outer": 8, "samples.inner": 5, "tracker.steps": 2, "family.hidden": 4}
-FAKE = ("config.json", "metrics.json", "history.csv", "draws.nc", "posterior.civi", "figures/old.png", "checkpoints/99/data")
+FAKE = (
+    "config.json",
+    "metrics.json",
+    "history.csv",
+    "draws.nc",
+    "posterior.civi",
+    "figures/old.png",
+    "checkpoints/99/data",
+)
 
 
 def run(folder: Path, *options: str, **settings: float) -> str:

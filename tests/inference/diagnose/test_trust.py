@@ -54,7 +54,10 @@ def test_an_exact_fit_is_good():
         (seen(r_hat=np.nan), "spread"),
         (seen(converged=False), "converged"),
     ],
-    ids=["narrow", "shifted", "wide", "very wide", "bias", "gap", "mode", "runs differ", "a run diverged", "unknown", "early"],
+    ids=[
+        *("narrow", "shifted", "wide", "very wide", "bias", "gap", "mode"),
+        *("runs differ", "a run diverged", "unknown", "early"),
+    ],
 )
 def test_what_is_wrong_is_found_by_its_check(what, name):
     assert judged(what)[name] != "good"
