@@ -70,7 +70,7 @@ SET = ("--set",)
         (["banana", *SET, "samples.inner=0"], "samples.inner (K2) must be at least 1, not 0"),
         (["banana", *SET, "tracker=ring", *SET, "tracker.beta=0"], "tracker.beta must be in (0, 1], not 0.0"),
         (["banana", *SET, "tracker=ring", *SET, "tracker.beta=1.5"], "tracker.beta must be in (0, 1], not 1.5"),
-        (["star", "--recipe", "paper", *SET, "tracker.beta=nan"], "tracker.beta must be in (0, 1], not nan"),
+        (["star", "--recipe", "paper", *SET, "tracker.beta=nan"], "tracker.beta must be finite, not 'nan'"),
         (
             ["banana", *SET, "pool.size=10", *SET, "pool.chunk=20", *SET, "samples.outer=20"],
             "pool.chunk (20) is larger than the pool (10): make the chunk smaller",
@@ -78,7 +78,7 @@ SET = ("--set",)
         (["banana", *SET, "pool.size=10"], "pool.chunk (128) is larger than the pool (10)"),
         (["banana", *SET, "tracker.stesp=3"], "unknown setting 'tracker.stesp': did you mean 'tracker.steps'?"),
         (["banana", *SET, "samples"], "'samples' is not of the form name=value"),
-        (["banana", *SET, "family.hidden=a"], "hidden must be numbers with commas, not 'a'"),
+        (["banana", *SET, "family.hidden=a"], "family.hidden must be comma-separated whole numbers, not 'a'"),
         (["banana", *SET, "family.scale=0"], "family.scale must be positive and finite, not 0.0"),
         (["banana", *SET, "family.hiden=3"], "unknown setting 'family.hiden': did you mean 'family.hidden'?"),
         (["banana", *SET, "family=3"], "'family' is a group of settings: set one of family.mixing, family.hidden"),
@@ -86,7 +86,7 @@ SET = ("--set",)
         (["banana", *SET, "family.noise_dim=0"], "family.noise_dim must be at least 1, not 0"),
         (["banana", *SET, "family.noise_scale=-1"], "family.noise_scale must be positive and finite, not -1.0"),
         (["banana", *SET, "family.activation=rellu"], "unknown activation 'rellu': did you mean 'relu'?"),
-        (["banana", *SET, "update.clip=-1"], "update.clip must not be negative (0: no clipping), not -1.0"),
+        (["banana", *SET, "update.clip=-1"], "update.clip must be positive, or none for no clipping, not -1.0"),
         (["banana", *SET, "family.conditional=scald"], "unknown conditional 'scald': did you mean 'scaled'?"),
         (["banana", "--resume"], "there is no run in runs/banana-civi-default-0 to resume: run without --resume"),
     ],
@@ -99,9 +99,8 @@ def test_a_wrong_option_is_one_line_and_writes_nothing(failing, tmp_path, argume
 def test_another_run_in_the_folder_keeps_every_byte(failing, tmp_path):
     before = old_run(tmp_path / "old")
     message = failing("run", "banana", "--out", "old")
-    assert message.startswith(
-        "old already holds a run (config.json, metrics.json, history.csv, draws.nc, posterior.civi, "
-    )
+    files = "config.json, metrics.json, history.csv, draws.nc, posterior.civi, figures, checkpoints"
+    assert message.startswith(f"old already holds a run ({files}): ")
     assert message.endswith("choose another --out, go on with --resume, or replace it with --force")
     assert content(tmp_path / "old") == before
 

@@ -66,7 +66,7 @@ def test_added_solver_is_ranked_first_and_divergence_is_shown(folder):
     assert all(isinstance(step, int) for step in last["diverged"])
     assert len(first["curve"]["step"]) == len(first["curve"]["neg_elbo"]) == 21
     assert "2 of 2 diverged" in (folder / "comparison.md").read_text()
-    assert (folder / "figures" / "curves.png").stat().st_size > 10_000
+    assert (folder / "figures" / "curves.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_many_seeds_at_once_are_the_single_runs():

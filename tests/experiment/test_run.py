@@ -22,15 +22,8 @@ from small_tasks import Ready, small_toy
 
 STEPS = 60
 TINY = {"samples.outer": 8, "samples.inner": 5, "tracker.steps": 2, "family.hidden": 4}
-FAKE = (
-    "config.json",
-    "metrics.json",
-    "history.csv",
-    "draws.nc",
-    "posterior.civi",
-    "figures/old.png",
-    "checkpoints/99/data",
-)
+FILES = ("config.json", "metrics.json", "history.csv", "draws.nc", "posterior.civi")
+FAKE = (*FILES, "figures/old.png", "checkpoints/99/data")
 
 
 def run(folder: Path, *options: str, **settings: float) -> str:
@@ -111,8 +104,7 @@ def forced(folder, without_figures):
 @pytest.mark.usefixtures("output")
 class TestFiles:
     def test_the_folder_holds_the_files_of_the_contract_and_nothing_else(self, folder):
-        names = {"config.json", "metrics.json", "history.csv", "draws.nc", "posterior.civi", "figures", "checkpoints"}
-        assert {path.name for path in folder.iterdir()} == names
+        assert {path.name for path in folder.iterdir()} == {*FILES, "figures", "checkpoints"}
         assert {path.name for path in (folder / "checkpoints").iterdir()} == {"20", "40", "60"}
 
     def test_config_names_the_run_and_every_setting(self, folder):
