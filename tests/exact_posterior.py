@@ -7,7 +7,8 @@ import numpyro
 import numpyro.distributions as dist
 
 from civi.family import Architecture
-from civi.inference.posterior import Guesses, Posterior
+from civi.inference.pilot.base import Guesses
+from civi.inference.posterior import SemiImplicitPosterior
 from civi.problem.target import Frame, Framed
 from civi.problem.target.user import user_target
 
@@ -38,7 +39,7 @@ def moments(design: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return covariance @ design.T @ Y / NOISE**2, covariance
 
 
-def exact(target, *args, dim=None, example=None, columns=2) -> Posterior:
+def exact(target, *args, dim=None, example=None, columns=2) -> SemiImplicitPosterior:
     """The posterior of a regression of Y on the first columns of DESIGN, exactly."""
     log_p, space = user_target(target, args, {}, dim, example)
     mean, covariance = moments(DESIGN[:, :columns])
@@ -46,4 +47,13 @@ def exact(target, *args, dim=None, example=None, columns=2) -> Posterior:
     family = Architecture(mixing="constant", conditional="cholesky", scale=1.0).init(columns, jax.random.key(0))
     guesses = Guesses(np.zeros((1, 5, columns), np.float32), np.zeros(1))
     history = {"step": np.arange(3), "neg_elbo": np.array([2.0, 1.5, np.nan])}
-    return Posterior(family, Framed.at(log_p, frame), space, guesses, history, True, "exact", 0.1)
+    return SemiImplicitPosterior(
+        family=family,
+        seen=Framed.at(log_p, frame),
+        constrain=space,
+        guesses=guesses,
+        history=history,
+        converged=True,
+        message="exact",
+        seconds=0.1,
+    )

@@ -9,7 +9,6 @@ import os
 import re
 import signal
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import equinox as eqx
@@ -18,28 +17,25 @@ import jax.numpy as jnp
 import numpy as np
 from rich.console import Console
 
-import civi.experiment.data.images
 import civi.experiment.run
-import civi.inference.diagnose
+from civi.experiment.context import RunContext
 from civi.experiment.data.images import ImageData
 from civi.experiment.plan import Plan
-from civi.progress import TrainingBar
 from civi.experiment.tasks import TASKS
-from civi.experiment.tasks.base import Judged
-from civi.experiment.tasks.images import ImageTask
-from civi.inference.diagnose import Bounds
 from civi.parallel.mesh import make_mesh, place
-from civi.parallel.team import Address, Team, joined
-from civi.solver import Model
-from civi.solver.base import split
+from civi.parallel.team import ALONE, Address, Team, joined
+from civi.parts import split
+from civi.problem import make_problem
+from civi.progress import TrainingBar
 from civi.solver.loop import run_block, start
+from small_tasks import ImagesOnly, Ready, ToyOnly
 
 STEPS, EVERY, ROWS = 200, 50, 30
 TOY = ("samples.outer=8", "samples.inner=6", "tracker.steps=2", "family.hidden=4")
 IMAGES = (
     *(
         "samples.outer=8",
-        "samples.batch=8",
+        "problem.batch=8",
         "samples.inner=4",
         "tracker=bank",
         "tracker.steps=2",
@@ -53,21 +49,17 @@ def without_measures() -> None:
     """Training is what matters here; images are few, and not as many as devices would like."""
     bits = np.random.default_rng(0).integers(0, 2, (ROWS, 12)).astype(np.uint8)
     few = ImageData(bits, bits[:2], grey=False, source="a few bits")
-    civi.experiment.data.images.static_mnist = lambda: few
-    TASKS["banana"] = replace(TASKS["banana"], measure=lambda *_: {}, picture=lambda *_: [])
-    civi.inference.diagnose.neg_elbo_bounds = lambda *_: Bounds(1.0, 0.1, 0.9, 0.1)
+    TASKS["banana"], TASKS["mnist"] = Ready(ToyOnly("banana")), Ready(ImagesOnly("mnist", load=lambda: few))
     civi.experiment.run.draw_history = lambda *_: None
-    ImageTask.judge = lambda *_: Judged({}, np.zeros((1, 2, 2, 2)))
-    ImageTask.draw = lambda *_: None
 
 
 def plan(task: str, seed: int = 0, *changes: str) -> Plan:
     return Plan.make(task, "civi", "default", seed, STEPS, [*(TOY if task == "banana" else IMAGES), *changes])
 
 
-def fit(chosen: Plan, folder: Path, team: Team | None = None) -> None:
-    how = {"force": False, "resume": False, "checkpoint_every": EVERY}
-    civi.experiment.run.run(chosen, folder, Console(quiet=True), **how, **({} if team is None else {"team": team}))
+def fit(chosen: Plan, folder: Path, team: Team = ALONE) -> None:
+    context = RunContext(folder, Console(quiet=True), checkpoint_every=EVERY, team=team)
+    civi.experiment.run.run(chosen, context)
 
 
 def on_four_devices(folder: Path) -> None:
@@ -76,13 +68,14 @@ def on_four_devices(folder: Path) -> None:
         fit(plan("banana"), folder / "two-by-two", team)
     images, mesh = plan("mnist"), make_mesh()
     fit(images, folder / "images", Team(mesh))
-    model = place(Model.make(images.settings.family, images.make_target(), jax.random.key(0)), mesh, rows=True)
+    settings, source = images.settings, images.source()
+    problem = place(make_problem(settings.family, source, jax.random.key(0), settings.problem), mesh, rows=True)
     with jax.set_mesh(mesh):
-        state = start(images.settings.solver, model, jax.random.key(1))
-        lowered = eqx.filter_jit(run_block).lower(images.settings.solver, split(model)[1], state, jnp.asarray(1))
+        state = start(settings.solver, problem, jax.random.key(1))
+        lowered = eqx.filter_jit(run_block).lower(settings.solver, split(problem)[1], state, jnp.asarray(1))
         program = lowered.compile().compiled.as_text()
     reduced = re.findall(r"(\S+) all-reduce\(|\((.*)\) all-reduce\(", program)
-    pixels = model.target.data.pixels
+    pixels = problem.data.pixels
     facts = {
         "all-reduced": ["".join(each) for each in reduced],
         "program": sorted(set(re.findall(r"f32\[\d+,12\]", program))),

@@ -7,9 +7,9 @@ from typer.testing import CliRunner
 
 from civi.cli import main as cli
 from civi.experiment.plan import Plan
-from civi import files
+from civi.experiment.recipes import METHODS
 from civi.experiment.tasks import OWN_DATA, TASKS
-from civi.solver import SOLVERS
+from civi.files import write_json
 
 
 @pytest.fixture(autouse=True)
@@ -26,8 +26,9 @@ def old_run(folder: Path) -> dict[str, bytes | None]:
     """A folder with all files of a run, as far as the command line looks at them."""
     (folder / "checkpoints" / "6").mkdir(parents=True)
     (folder / "figures").mkdir()
-    files.write_json(folder / "config.json", Plan.make("banana", "civi", "default", 0, 6, []).described())
-    for name in ("metrics.json", "history.csv", "draws.nc", "figures/density.png", "checkpoints/6/data", "notes.txt"):
+    write_json(folder / "config.json", Plan.make("banana", "civi", "default", 0, 6, []).described())
+    rest = ("posterior.civi", "figures/density.png", "checkpoints/6/data", "notes.txt")
+    for name in ("metrics.json", "history.csv", "draws.nc", *rest):
         (folder / name).write_bytes(f"old {name}".encode())
     return content(folder)
 
@@ -36,13 +37,13 @@ def test_tasks_and_solvers_are_listed_one_to_a_line_with_a_summary():
     tasks = CliRunner().invoke(cli.app, ["tasks"])
     assert tasks.exit_code == 0
     assert [line.split(maxsplit=1) for line in tasks.stdout.splitlines()] == [
-        *([t.name, t.summary] for t in TASKS.values()),
+        *([name, entry.summary] for name, entry in TASKS.items()),
         *([name, summary] for name, summary in OWN_DATA.items()),
     ]
     assert {"two-modal", "star", "banana"} <= set(TASKS)
     solvers = CliRunner().invoke(cli.app, ["solvers"])
     assert solvers.exit_code == 0
-    assert [line.split()[0] for line in solvers.stdout.splitlines()] == list(SOLVERS)
+    assert [line.split()[0] for line in solvers.stdout.splitlines()] == list(METHODS)
     assert all(len(line.split()) > 2 for line in solvers.stdout.splitlines())
 
 
@@ -98,7 +99,8 @@ def test_a_wrong_option_is_one_line_and_writes_nothing(failing, tmp_path, argume
 def test_another_run_in_the_folder_keeps_every_byte(failing, tmp_path):
     before = old_run(tmp_path / "old")
     message = failing("run", "banana", "--out", "old")
-    assert message.startswith("old already holds a run (config.json, metrics.json, history.csv, draws.nc, figures, ")
+    files = "config.json, metrics.json, history.csv, draws.nc, posterior.civi, figures, checkpoints"
+    assert message.startswith(f"old already holds a run ({files}): ")
     assert message.endswith("choose another --out, go on with --resume, or replace it with --force")
     assert content(tmp_path / "old") == before
 

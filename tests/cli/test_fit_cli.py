@@ -12,7 +12,7 @@ from civi.cli import main as cli
 from civi.inference import fit as fitting
 from civi.inference.diagnose.trust import Finding
 from civi.inference.load_arviz import import_arviz
-from civi.inference.posterior import Diagnosis, Elbo, Posterior
+from civi.inference.posterior import Diagnosis, Elbo, SemiImplicitPosterior
 from exact_posterior import X, Y, exact, line
 
 MODEL = """
@@ -44,8 +44,8 @@ def test_a_fit_writes_its_files_and_shows_the_summary(monkeypatch, tmp_path):
 
     trust = Diagnosis([Finding("k_hat", 0.8, "doubtful", "A sentence.")])
     monkeypatch.setattr(fitting, "fit", stub)
-    monkeypatch.setattr(Posterior, "diagnose", lambda self, key: trust)
-    monkeypatch.setattr(Posterior, "elbo", lambda self, key: Elbo(-1.5, 0.25))
+    monkeypatch.setattr(SemiImplicitPosterior, "diagnose", lambda self, key: trust)
+    monkeypatch.setattr(SemiImplicitPosterior, "elbo", lambda self, key: Elbo(-1.5, 0.25))
     command = ["fit", "model.py:line", "--data", "good.json", "--out", "out", "--steps", "7", "--draws", "500"]
     result = CliRunner().invoke(cli.app, command)
     assert result.exit_code == 0, result.output

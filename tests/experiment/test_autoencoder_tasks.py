@@ -2,41 +2,43 @@
 
 import importlib
 import json
+import os
 import re
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from matplotlib.image import imread
 from typer.testing import CliRunner
 
+import civi
 import civi.experiment.run
 from civi.cli import main as cli
-from civi.errors import SettingError
-from civi.experiment.data import images as image_sets
+from civi.errors import SettingError, TargetError
 from civi.experiment.data import text as texts
-from civi.experiment.data.images import ImageData
-from civi.experiment.data.text import Sentences as Numbered
-from civi.experiment.data.text import TextData
+from civi.experiment.plan import Plan
 from civi.experiment.recipes import settings_for
-from civi.experiment.tasks import TASKS
-from civi.experiment.tasks.base import Judged
+from civi.experiment.tasks import TASKS, find_task
+from civi.experiment.tasks.images import _some
 from civi.inference.pilot import NoPilot
-from civi.problem.architecture import ImageArchitecture, TextArchitecture
-from civi.solver import SOLVERS
+from civi.inference.posterior import AmortisedPosterior
+from civi.problem import ImageArchitecture, ProblemSettings, TextArchitecture
+from civi.solver import SOLVERS, LogTrick
 from civi.tracker import Extrapolated
-from civi.update import CiviAdam
+from civi.update import CiviAdam, PerGroup
+from civi.update.groups import value_for
 from saved_runs import arrays
+from small_tasks import WORDS, ImagesOnly, Ready, few_images, few_sentences
 
-image_tasks = importlib.import_module("civi.experiment.tasks.images")
 diagnosed = importlib.import_module("civi.inference.diagnose.autoencoder")
-sentence_tasks = importlib.import_module("civi.experiment.tasks.sentences")
 STEPS = 7
-TINY = ("samples.outer=4", "samples.batch=4", "samples.inner=3", "family.hidden=5,5", "family.latent_dim=2")
+TINY = ("samples.outer=4", "problem.batch=4", "samples.inner=3", "family.hidden=5,5", "family.latent_dim=2")
 OF_IMAGES = (
     *TINY,
     "family.decoder_hidden=5",
@@ -51,64 +53,36 @@ KILLED = """
 import os, signal
 import jax
 from civi.cli.main import main
-from civi.experiment.data import images
+from civi.experiment.tasks import TASKS
 from civi.progress import TrainingBar
-from test_autoencoder_tasks import few_images
+from small_tasks import ImagesOnly, Ready, few_images
 
 def die(bar, done, neg_elbo):
     if done >= 5:
         os.kill(os.getpid(), signal.SIGKILL)
 
 jax.config.update("jax_disable_most_optimizations", True)
-images.static_mnist, TrainingBar.update = few_images, die
+TASKS["mnist"], TrainingBar.update = Ready(ImagesOnly("mnist", load=few_images)), die
 main()
 """
-WORDS = ("<pad>", "</s>", "the", "cat", "sat", "mat", "<unk>")
 
-
-def few_images(grey: bool = False) -> ImageData:
-    rng = np.random.default_rng(0)
-    train, test = ((rng.random((count, 784)) < 0.3).astype(np.uint8) for count in (12, 20))
-    return ImageData(train * (200 if grey else 1), test * (200 if grey else 1), grey, "a few dots")
-
-
-def few_sentences() -> TextData:
-    rng = np.random.default_rng(0)
-
-    def part(count):
-        lengths = rng.integers(2, 13, size=count).astype(np.int32)
-        words = rng.integers(2, 6, size=(count, 12)).astype(np.int32)
-        at = np.arange(12)
-        return Numbered(np.where(at < lengths[:, None] - 1, words, np.where(at == lengths[:, None] - 1, 1, 0)), lengths)
-
-    return TextData(part(14), part(3), part(18), WORDS, "a few words")
+FEWER = {"test_draws": 20, "shown_draws": 50}
+OF_CURVES = {"quick_images": 8, "quick_draws": 20, "curve_images": 8, "curve_draws": 10}
+SMALL = {
+    "mnist": replace(find_task("mnist"), load=few_images, **FEWER, **OF_CURVES),
+    "mnist-dynamic": replace(find_task("mnist-dynamic"), load=lambda: few_images(grey=True), **FEWER, **OF_CURVES),
+    "ptb": replace(find_task("ptb"), load=few_sentences, together=4, curve_sentences=8, shown_draws=50),
+}
 
 
 @pytest.fixture(scope="module", autouse=True)
-def tiny_data():
-    """Loaders that need no files, fewer draws for the measures, and programs compiled without optimisation."""
-    loaded = [TASKS[name].load for name in ("mnist", "mnist-dynamic", "fashion-mnist", "ptb")]
-    jax.config.update("jax_disable_most_optimizations", True)
+def small_tasks():
+    """Data that need no files, fewer draws for the measures, and more than one block of test images."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(image_sets, "static_mnist", few_images)
-        patch.setattr(image_sets, "grey_mnist", lambda: few_images(grey=True))
-        patch.setattr(texts, "penn_treebank", few_sentences)
-        patch.setattr(image_tasks, "ALL_DRAWS", 20)
-        patch.setattr(image_tasks, "FEW_IMAGES", 8)
-        patch.setattr(image_tasks, "FEW_DRAWS", 20)
+        for name, task in SMALL.items():
+            patch.setitem(TASKS, name, Ready(task))
         patch.setattr(diagnosed, "BLOCK", 2)
-        patch.setattr(image_tasks, "GLANCE_IMAGES", 8)
-        patch.setattr(image_tasks, "GLANCE_DRAWS", 10)
-        patch.setattr(sentence_tasks, "TOGETHER", 4)
-        patch.setattr(sentence_tasks, "GLANCE_SENTENCES", 8)
-        for module in (image_tasks, sentence_tasks):
-            patch.setattr(module, "SHOWN_DRAWS", 50)
-        for load in loaded:
-            load.cache_clear()
         yield
-    for load in loaded:
-        load.cache_clear()
-    jax.config.update("jax_disable_most_optimizations", False)
 
 
 def command(task: str, folder: Path, settings, *options: str) -> list[str]:
@@ -132,8 +106,9 @@ def victim(tmp_path_factory):
     """A run in a process of its own that kills itself at step 5 or 6; it starts first, to compile beside the others."""
     folder = tmp_path_factory.mktemp("killed") / "run"
     arguments = [sys.executable, "-c", KILLED, *command("mnist", folder, OF_IMAGES, *OFTEN)]
-    outputs = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True, "cwd": Path(__file__).parent}
-    with subprocess.Popen(arguments, **outputs) as child:
+    helpers = os.pathsep.join([str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
+    outputs = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(arguments, env={**os.environ, "PYTHONPATH": helpers}, **outputs) as child:
         yield child, folder
         child.kill()
 
@@ -164,7 +139,7 @@ def draws(folder: Path) -> np.ndarray:
 
 
 def test_a_run_leaves_the_files_of_the_contract(mnist):
-    names = {"config.json", "metrics.json", "history.csv", "draws.nc", "figures", "checkpoints"}
+    names = {"config.json", "metrics.json", "history.csv", "draws.nc", "posterior.civi", "figures", "checkpoints"}
     assert {path.name for path in mnist.iterdir()} == names
     figures = {"history.png", "reconstructions.png", "prior.png", "walk.png", "latents.png"}
     assert {path.name for path in (mnist / "figures").iterdir()} == figures
@@ -191,16 +166,41 @@ def test_draws_are_of_the_posterior_of_every_image_that_is_shown(mnist):
     assert between.min() > 0.01
 
 
+def loaded_and_shown(folder: Path, shown) -> tuple[AmortisedPosterior, np.ndarray]:
+    """The posterior of a run, and its draws of z for the data that were shown, by the run's own key."""
+    loaded, task = civi.load(folder / "posterior.civi"), read(folder / "config.json")["task"]
+    assert type(loaded) is AmortisedPosterior
+    key = Plan.make(task, "civi", "default", 0, None, []).keys(0)[3]
+    return loaded, diagnosed.latents(loaded.family, shown, key, 50)
+
+
+def test_the_posterior_file_of_images_draws_the_draws_of_the_run_bit_for_bit(mnist):
+    loaded, z = loaded_and_shown(mnist, jnp.asarray(_some(few_images().test, 16), float))
+    np.testing.assert_array_equal(z, draws(mnist))
+    assert (loaded.dim, loaded.message, len(loaded.history["step"])) == (2, f"finished {STEPS} steps", STEPS)
+    probability = np.asarray(loaded.decoder.mean(jnp.asarray(z[0, 0])))
+    assert probability.shape == (16, 784)
+    assert (probability > 0).all()
+    assert (probability < 1).all()
+    with pytest.raises(TargetError, match=r"one for every datum: call given\(x\) with your data first"):
+        loaded.sample(jax.random.key(0), 5)
+
+
+def test_the_posterior_file_of_sentences_draws_the_draws_of_the_run_bit_for_bit(ptb):
+    _, z = loaded_and_shown(ptb, SMALL["ptb"]._some(16))
+    np.testing.assert_array_equal(z, draws(ptb))
+
+
 def test_images_that_are_shown_are_a_fixed_random_part():
-    task, test = TASKS["mnist"], few_images().test
-    some = task._some(test, 16)
-    np.testing.assert_array_equal(some, task._some(test, 20)[:16])
+    test = few_images().test
+    some = _some(test, 16)
+    np.testing.assert_array_equal(some, _some(test, 20)[:16])
     assert not np.array_equal(some, test[:16])
-    assert len({row.tobytes() for row in task._some(test, 20)}) == 20
+    assert len({row.tobytes() for row in _some(test, 20)}) == 20
 
 
 def test_grey_test_images_are_binarised_once_and_always_alike():
-    task = TASKS["mnist-dynamic"]
+    task = SMALL["mnist-dynamic"]
     bits, grey = task._test_bits(), task.load().test
     np.testing.assert_array_equal(bits, task._test_bits())
     assert set(np.unique(bits)) == {0, 1}
@@ -208,7 +208,7 @@ def test_grey_test_images_are_binarised_once_and_always_alike():
     share, count = bits[grey == 200].mean(), (grey == 200).sum()
     p = 200 / 255
     assert abs(share - p) < 4.5 * np.sqrt(p * (1 - p) / count)
-    assert task.make().data.grey
+    assert task.source().grey
 
 
 def test_a_run_of_sentences(ptb):
@@ -227,7 +227,7 @@ def test_a_run_of_sentences(ptb):
 
 def test_sentences_that_are_shown_come_with_what_was_made_of_them(ptb):
     text = (ptb / "figures" / "sentences.md").read_text()
-    shown = TASKS["ptb"]._some(16)
+    shown = SMALL["ptb"]._some(16)
     assert np.all(np.diff(shown.length) >= 0)
     for row in shown.words:
         assert texts.decode(row, WORDS) in text
@@ -243,17 +243,15 @@ def test_nuts_is_refused(task, failing, tmp_path):
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        (
-            "samples.batch=0",
-            r"outer samples for every datum: samples.outer \(4\) must be samples.batch \(0\)",
-        ),
+        ("problem.batch=none", r"an autoencoder sees a batch of data in each step: set problem.batch"),
+        ("problem.batch=0", r"problem.batch must be at least 1, or none, not 0"),
         (
             "samples.outer=3",
-            r"outer samples for every datum: samples.outer \(3\) must be samples.batch \(4\) or",
+            r"outer samples for every datum: samples.outer \(3\) must be problem.batch \(4\) or",
         ),
-        ("samples.batch=13", r"samples.batch \(13\) is larger than the data \(12 rows\)"),
+        ("problem.batch=13", r"problem.batch \(13\) is larger than the data \(12 rows\)"),
         ("family.noise_layer=3", r"family.noise_layer must be 1 to 2, not 3"),
-        ("pool.renew=0.5", r"samples.batch keeps a batch of data .* set pool.renew to 1"),
+        ("pool.renew=0.5", r"problem.batch keeps a batch of data .* set pool.renew to 1"),
         ("pilot=laplace", r"an autoencoder has one for every datum: set pilot=none"),
     ],
 )
@@ -289,8 +287,7 @@ def test_a_run_killed_while_a_batch_is_kept_goes_on_to_the_same_bits(mnist, vict
     steps = {path.name for path in (folder / "checkpoints").iterdir()}
     assert steps
     assert str(STEPS) not in steps
-    monkeypatch.setattr(image_tasks.ImageTask, "judge", lambda *_: Judged({}, np.zeros((1, 2, 2, 2))))
-    monkeypatch.setattr(image_tasks.ImageTask, "draw", lambda *_: None)
+    monkeypatch.setitem(TASKS, "mnist", Ready(ImagesOnly("mnist", load=few_images)))
     monkeypatch.setattr(civi.experiment.run, "draw_history", lambda *_: None)
     assert invoke([*command("mnist", folder, OF_IMAGES, *OFTEN), "--resume"]).exit_code == 0
     expected, got = arrays(mnist, STEPS), arrays(folder, STEPS)
@@ -313,13 +310,14 @@ def test_paper_has_the_constants_of_its_table(task):
     steps, outer, inner, c_alpha, c_beta, c_gamma, mu = PAPER[task]
     solver, update = settings.solver, settings.solver.update
     assert (solver.steps, solver.samples.outer, solver.samples.inner) == (steps, outer, inner)
-    assert (solver.samples.batch, solver.samples.growth) == (outer, 0.0)
+    assert (settings.problem, solver.samples.growth) == (ProblemSettings(batch=outer, warm_up=None), 0.0)
     assert solver.tracker == Extrapolated(beta=c_beta, decay=0.0)
     assert type(update) is CiviAdam
-    assert (update.c_alpha, update.c_alpha_scale, update.c_alpha_decoder) == c_alpha
-    assert (update.c_gamma, update.c_gamma_scale, update.c_gamma_decoder) == c_gamma
-    assert (update.mu, update.clip) == (mu, 0.0)
-    assert (solver.inner_mean, solver.weigh, solver.output, solver.warm_up) == ("plain", "ratio", "last", 0)
+    groups = ("mixing", "scale", "decoder")
+    assert tuple(value_for(update.c_alpha, group) for group in groups) == c_alpha
+    assert tuple(value_for(update.c_gamma, group) for group in groups) == c_gamma
+    assert (update.mu, update.clip) == (mu, None)
+    assert (solver.objective, solver.output) == (LogTrick(inner_mean="plain", weigh="ratio"), "last")
     assert settings.pilot == NoPilot()
 
 
@@ -342,19 +340,19 @@ def test_paper_has_the_family_of_its_table(task):
 def test_default_gives_all_solvers_the_same_batches(task):
     with pytest.raises(SettingError, match="nuts samples one posterior"):
         settings_for(task, "nuts", "default")
-    every = {name: settings_for(task, name, "default") for name in SOLVERS if name != "nuts"}
-    batches = {(one.solver.steps, one.solver.samples.outer, one.solver.samples.batch) for one in every.values()}
+    every = {name: settings_for(task, name, "default") for name in SOLVERS}
+    batches = {(one.solver.steps, one.solver.samples.outer, one.problem) for one in every.values()}
     assert len(batches) == 1
-    ((_, outer, batch),) = batches
-    assert outer == batch
+    ((_, outer, problem),) = batches
+    assert outer == problem.batch
     explicit = {name for name, one in every.items() if one.family.mixing == "constant"}
     assert explicit == {"mfvb", "fullrank"}
     assert {every[name].solver.samples.inner for name in explicit} == {1}
     assert len({one.solver.samples.inner for name, one in every.items() if name not in explicit}) == 1
     adam = [one.solver.update for one in every.values() if getattr(one.solver.update, "rule", "") == "adam"]
-    decays = {(update.learning_rate, update.l2, update.l2_decoder) for update in adam}
     assert len(adam) > 4
-    assert decays == {(1e-3, 0.0, 0.0) if task == "ptb" else (2e-3, 0.1, 0.0)}
+    decay = (1e-3, 0.0) if task == "ptb" else (2e-3, PerGroup.of(mixing=0.1, scale=0.1, decoder=0.0))
+    assert {(update.learning_rate, update.l2) for update in adam} == {decay}
 
 
 def test_the_paper_has_no_settings_for_dynamic_binarisation():

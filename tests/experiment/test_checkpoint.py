@@ -5,7 +5,6 @@ import shutil
 import signal
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import jax
@@ -16,16 +15,18 @@ import pytest
 from typer.testing import CliRunner
 
 import civi.experiment.run
-import civi.inference.diagnose
+import civi.experiment.training
 from civi.cli import main as cli
 from civi.experiment.checkpoint import Checkpoints
-from civi.progress import TrainingBar
 from civi.experiment.tasks import TASKS
-from civi.inference.diagnose import Bounds
-from civi.solver.civi import Civi
+from civi.problem import PosteriorProblem
+from civi.progress import TrainingBar
+from civi.solver import CompositionalSolver
 from civi.solver.loop import empty_history, start
 from civi.update import Samples
+from linear_gaussian import gaussian_target, linear_family
 from saved_runs import arrays
+from small_tasks import Ready, ToyOnly
 
 STEPS, EVERY = 60, 20
 TINY = ["samples.outer=8", "samples.inner=5", "tracker.steps=2", "family.hidden=4"]
@@ -94,8 +95,7 @@ def assert_same_end(folder: Path, undisturbed: Path) -> None:
 def without_measuring():
     """The last iterate is what matters here, so measures and figures are left out."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(TASKS, "banana", replace(TASKS["banana"], measure=lambda *_: {}, picture=lambda *_: []))
-        patch.setattr(civi.inference.diagnose, "neg_elbo_bounds", lambda *_: Bounds(1.0, 0.1, 0.9, 0.1))
+        patch.setitem(TASKS, "banana", Ready(ToyOnly("banana")))
         patch.setattr(civi.experiment.run, "draw_history", lambda *_: None)
         yield
 
@@ -193,7 +193,7 @@ def test_an_interrupt_before_the_first_step_leaves_no_checkpoint(tmp_path, monke
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(civi.experiment.run, "train", interrupted)
+    monkeypatch.setattr(civi.experiment.training, "train", interrupted)
     result = invoke(tmp_path / "run")
     assert result.exit_code == 130
     assert kept(tmp_path / "run") == []
@@ -222,10 +222,11 @@ def test_resume_without_a_checkpoint_is_an_error(tmp_path, undisturbed, failing)
 @pytest.mark.parametrize(
     ("every", "expected"), [(None, [2000, 4000]), (1000, [2000, 3000, 4000])], ids=["by default", "asked for"]
 )
-def test_by_default_checkpoints_are_also_seconds_apart(tmp_path, linear_model, every, expected):
+def test_by_default_checkpoints_are_also_seconds_apart(tmp_path, every, expected):
     """Steps of 6 ms: every 1,000 steps are 6 seconds, and 10 must be between two checkpoints."""
     checkpoints = Checkpoints(tmp_path, every)
-    state = start(Civi(samples=Samples(2, 2)), linear_model, jax.random.key(0))
+    problem = PosteriorProblem(linear_family(), gaussian_target())
+    state = start(CompositionalSolver(samples=Samples(2, 2)), problem, jax.random.key(0))
     for done in range(500, 4001, 500):
         history = {name: np.array([0.006 * done]) for name in empty_history()}
         checkpoints.save_if_due(state._replace(done=jnp.asarray(done)), history)

@@ -12,7 +12,8 @@ import civi
 from civi.errors import DataError, OutputError, TargetError
 from civi.family import Architecture
 from civi.family.registry import CONDITIONALS
-from civi.inference.posterior_file import KNOWN, pack, unpack
+from civi.inference.archive import pack, unpack
+from civi.inference.save import KNOWN
 from exact_posterior import X, Y, exact, level, line
 
 KEY = jax.random.key(5)
@@ -133,8 +134,8 @@ def test_files_that_are_not_a_whole_posterior_are_refused(saved):
     [
         (
             "format.json",
-            {"version": 2},
-            "has version 2 of the format, written by civi 0.1.0, and this civi reads version 1",
+            {"version": 3},
+            "has version 3 of the format, written by civi 0.1.0, and this civi reads version 2",
         ),
         ("format.json", {"format": "other"}, "is not a civi posterior"),
         ("content.json", b"{}", "damaged: content.json does not match its checksum"),

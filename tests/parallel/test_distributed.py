@@ -9,19 +9,17 @@ import sys
 import time
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 
-import civi.experiment.data.images
+import civi
 import civi.experiment.run
-import civi.inference.diagnose
 import many_devices
 from civi.errors import SettingError
 from civi.experiment.plan import Plan
 from civi.experiment.tasks import TASKS
-from civi.experiment.tasks.images import ImageTask
 from civi.parallel.mesh import make_mesh
-from civi.parallel.team import check_divides
 from many_devices import EVERY, STEPS, TOY, fit, plan
 from saved_runs import arrays
 
@@ -86,14 +84,9 @@ def alone(tmp_path_factory, runs):
     """The same runs on one device, in this process."""
     folder = tmp_path_factory.mktemp("alone")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(TASKS, "banana", TASKS["banana"])
-        kept = [
-            (civi.inference.diagnose, "neg_elbo_bounds"),
-            (civi.experiment.run, "draw_history"),
-            (civi.experiment.data.images, "static_mnist"),
-        ]
-        for owner, name in (*kept, (ImageTask, "judge"), (ImageTask, "draw")):
-            patch.setattr(owner, name, getattr(owner, name))
+        for name in ("banana", "mnist"):
+            patch.setitem(TASKS, name, TASKS[name])
+        patch.setattr(civi.experiment.run, "draw_history", civi.experiment.run.draw_history)
         many_devices.without_measures()
         fit(plan("banana"), folder / "banana")
         fit(plan("banana", 0, "samples.outer=4"), folder / "half")
@@ -102,13 +95,17 @@ def alone(tmp_path_factory, runs):
 
 
 @pytest.fixture(scope="module")
-def undisturbed(runs):
+def spoken(runs):
+    """What each of the two undisturbed processes printed, after its end."""
+    ends = [end(process) for process in runs[1]["undisturbed"]]
+    assert [(code, error) for code, _, error in ends] == [(0, "")] * 2
+    return [out for _, out, _ in ends]
+
+
+@pytest.fixture(scope="module")
+def undisturbed(runs, spoken):
     """The run of two processes, over."""
-    folder, together, _ = runs
-    for process in together["undisturbed"]:
-        code, _, error = end(process)
-        assert (code, error) == (0, "")
-    return folder / "undisturbed"
+    return runs[0] / "undisturbed"
 
 
 @pytest.fixture(scope="module")
@@ -128,11 +125,30 @@ def test_half_of_the_samples_end_elsewhere(undisturbed, alone):
     assert drift(undisturbed, alone / "half") > 1000 * DRIFT
 
 
-def test_only_the_first_process_speaks_and_writes(runs, undisturbed):
-    assert {path.name for path in undisturbed.iterdir()} == {
-        *("config.json", "metrics.json", "history.csv", "draws.nc", "figures", "checkpoints")
-    }
+def test_only_the_first_process_speaks(undisturbed, spoken):
+    first, second = spoken
+    assert first.splitlines()[-1].startswith(f"finished {STEPS} steps; files are in {undisturbed}")
+    assert "banana with civi, recipe default" in first
+    assert second == ""
+
+
+def test_a_run_of_many_processes_leaves_the_files_of_one(undisturbed, alone):
+    names = {"config.json", "metrics.json", "history.csv", "draws.nc", "posterior.civi", "figures", "checkpoints"}
+    assert {path.name for path in undisturbed.iterdir()} == names
+    assert {path.name for path in (alone / "banana").iterdir()} == names
     assert json.loads((undisturbed / "metrics.json").read_text())["steps"] == STEPS
+
+
+def test_the_posterior_of_many_devices_is_saved_as_that_of_one(undisturbed, four, alone):
+    """Parameters come back from the devices to this process's own, and are those that one device ends with."""
+    key = jax.random.key(0)
+    expected = civi.load(alone / "banana" / "posterior.civi").sample(key, 50)
+    for folder in (undisturbed, four / "two-by-two"):
+        np.testing.assert_allclose(civi.load(folder / "posterior.civi").sample(key, 50), expected, atol=1e-3)
+    assert np.abs(civi.load(alone / "half" / "posterior.civi").sample(key, 50) - expected).max() > 0.01
+    x = jax.random.bernoulli(key, shape=(4, 12)).astype(float)
+    images = [civi.load(folder / "images" / "posterior.civi").given(x).sample(key, 4) for folder in (four, alone)]
+    np.testing.assert_allclose(*images, atol=1e-3)
 
 
 def test_outer_and_inner_samples_over_four_devices_end_where_one_does(four, alone):
@@ -226,13 +242,13 @@ def test_devices_that_do_not_divide_are_refused():
 )
 def test_samples_that_do_not_divide_are_refused(devices, message):
     with pytest.raises(SettingError, match=message):
-        check_divides(plan("banana").settings.solver, devices)
+        plan("banana").settings.check_devices(devices)
 
 
 def test_samples_that_divide_are_not_refused_and_nuts_is():
-    check_divides(plan("banana").settings.solver, {"outer": 4, "inner": 2})
+    plan("banana").settings.check_devices({"outer": 4, "inner": 2})
     with pytest.raises(SettingError, match="nuts runs on one device: leave --distributed out"):
-        check_divides(Plan.make("banana", "nuts", "default", 0, None, []).settings.solver, {"outer": 2, "inner": 1})
+        Plan.make("banana", "nuts", "default", 0, None, []).settings.check_devices({"outer": 2, "inner": 1})
 
 
 @pytest.mark.parametrize(

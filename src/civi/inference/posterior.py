@@ -306,6 +306,12 @@ class AmortisedPosterior(Posterior):
     def draws_to_measure(self, key: PRNGKeyArray, count: int) -> np.ndarray:
         raise TargetError(PER_DATUM)
 
+    def log_prob(self, z: Float[Array | np.ndarray, "N D"], *, inner: int = INNER) -> LogProb:
+        raise TargetError(PER_DATUM)
+
+    def elbo(self, key: PRNGKeyArray, *, inner: int = INNER) -> Elbo:
+        raise TargetError(PER_DATUM)
+
     def bounds(self, key: PRNGKeyArray, outer: int, inner: int) -> Bounds | None:
         return None
 

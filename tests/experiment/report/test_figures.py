@@ -1,14 +1,16 @@
-"""Figures: what they claim about mass is true, and what they are given can be seen."""
+"""Figures: what they claim about mass is true, and what they are given is what they draw."""
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
-from matplotlib.image import imread
+from matplotlib.colors import to_hex
 
+from civi.experiment.report import history_figure, toy_figure
 from civi.experiment.report.history_figure import draw_history
 from civi.experiment.report.toy_figure import MASSES, draw_toy, mass_levels
 from civi.problem.target import two_modal
 
-RED, DARK_BLUE = np.array([0.698, 0.094, 0.169]), np.array([0.031, 0.318, 0.612])
+RED, PALE_BLUE, DARK_BLUE, ORANGE = "#b2182b", "#9ecae1", "#08519c", "#fd8d3c"
 
 
 def gaussian(scales=(1.0, 1.0), points=400):
@@ -44,28 +46,50 @@ def test_levels_increase_even_for_degenerate_densities(density):
     assert (np.diff(levels) > 0).all()
 
 
-def near(image, colour, tolerance=0.25):
-    """Which pixels are about this colour."""
-    return np.abs(image[..., :3] - colour).max(axis=2) < tolerance
+def some_draws():
+    return np.random.default_rng(0).normal([-2.0, 0.0], 0.1, (1600, 2))
 
 
-def test_the_toy_figure_shows_the_draws_where_they_are(tmp_path):
-    rng = np.random.default_rng(0)
-    left = rng.normal([-2.0, 0.0], 0.1, (500, 2))
-    images = {}
-    for name, draws in {"left": left, "right": left + np.array([4.0, 0.0])}.items():
-        path = draw_toy(two_modal(), None, draws, tmp_path / f"{name}.png", "two-modal")
-        images[name] = imread(path)
-    assert path == tmp_path / "right.png"
-    columns = {name: np.nonzero(near(image, RED))[1] for name, image in images.items()}
-    width = images["left"].shape[1]
-    assert all(len(column) > 100 for column in columns.values())
-    assert all(column.min() > 0.5 * width for column in columns.values())  # the right panel has the draws
-    assert columns["left"].max() < columns["right"].min()
-    panel = images["left"][:, : width // 2]
-    blue = panel[..., 2] - panel[..., 0] > 0.3  # the target's inner regions, which surround both modes
-    assert blue[:, : width // 4].sum() > 1000
-    assert blue[:, width // 4 :].sum() > 1000
+def log_q(points):
+    """N((-2, 0), I)."""
+    return -0.5 * ((points - jnp.array([-2.0, 0.0])) ** 2).sum(1) - jnp.log(2 * jnp.pi)
+
+
+def test_the_toy_figure_shows_the_draws_where_they_are(keep_figures, tmp_path):
+    figures, draws = keep_figures(toy_figure), some_draws()
+    path = draw_toy(two_modal(), None, draws, tmp_path / "left.png", "two-modal")
+    assert path == tmp_path / "left.png"
+    assert path.read_bytes().startswith(b"\x89PNG")
+    left, right = figures[0].axes
+    assert len(left.lines) == 0
+    (points,) = right.lines
+    np.testing.assert_array_equal(points.get_xydata(), draws[:1500])
+    assert to_hex(points.get_color()) == RED
+    assert (left.get_title(), right.get_title()) == ("target (filled)", "draws on the target")
+    assert figures[0].get_suptitle() == "two-modal: regions that hold 95%, 80%, 60%, 40%, 20% of the mass"
+
+
+def contours(axes):
+    """Levels of each set of contours in a panel, and the line colour of those that are not filled."""
+    return [
+        (np.asarray(one.levels), None if one.filled else to_hex(one.get_edgecolor()[0])) for one in axes.collections
+    ]
+
+
+def test_the_toy_figure_has_the_target_in_both_panels_and_q_as_lines_in_one(keep_figures, tmp_path):
+    figures, target = keep_figures(toy_figure), two_modal()
+    draw_toy(target, log_q, some_draws(), tmp_path / "density.png", "two-modal")
+    left, right = figures[0].axes
+    (of_p, filled), (of_q, lines) = contours(left)
+    assert (filled, lines) == (None, RED)
+    assert [colour for _, colour in contours(right)] == [None]
+    assert left.get_title() == "target (filled) and q (lines)"
+    np.testing.assert_allclose(of_q, [(1 - mass) / (2 * np.pi) for mass in MASSES], rtol=0.02)
+    assert len(of_p) == len(MASSES) + 1
+    assert of_p[0] < of_q[0]
+    (low, high), (bottom, top) = left.get_xlim(), left.get_ylim()
+    assert (-low, high) == pytest.approx((6, 6), abs=1)
+    assert (-bottom, top) == pytest.approx((4, 4), abs=1)
 
 
 def history(values):
@@ -78,23 +102,53 @@ def history(values):
     }
 
 
-def test_a_run_without_a_tracker_has_no_panel_of_weights(tmp_path):
-    values = history(np.linspace(9.0, 1.0, 400)) | {"weight_sd": np.full(400, 6e-8)}
-    assert imread(draw_history(values, tmp_path / "history.png")).shape[:2] == (468, 715)
+def drawn(keep_figures, values, tmp_path):
+    """The panels of a history's figure."""
+    figures = keep_figures(history_figure)
+    path = draw_history(values, tmp_path / "history.png")
+    assert path.read_bytes().startswith(b"\x89PNG")
+    return figures[0].axes
 
 
-def test_the_learning_curve_falls_from_left_to_right(tmp_path):
-    image = imread(draw_history(history(np.linspace(9.0, 1.0, 400)), tmp_path / "history.png"))
-    half = image[:, : image.shape[1] // 2]
-    rows, columns = np.nonzero(near(half, DARK_BLUE, 0.05))
-    inside = columns < 0.5 * columns.max()  # the legend is at the right
-    assert inside.sum() > 100
-    assert np.corrcoef(columns[inside], rows[inside])[0, 1] > 0.99
+def lines_of(axes):
+    return {line.get_label(): (to_hex(line.get_color()), *line.get_data()) for line in axes.lines}
+
+
+@pytest.mark.parametrize(("sd", "panels"), [(6e-8, 1), (0.1, 2)])
+def test_a_run_without_a_tracker_has_no_panel_of_weights(keep_figures, tmp_path, sd, panels):
+    values = history(np.linspace(9.0, 1.0, 400)) | {"weight_sd": np.full(400, sd)}
+    assert len(drawn(keep_figures, values, tmp_path)) == panels
+
+
+def test_the_learning_curve_has_every_step_and_the_mean_of_the_last_ones(keep_figures, tmp_path):
+    values = np.linspace(9.0, 1.0, 400) + np.random.default_rng(0).normal(size=400)
+    left, right = drawn(keep_figures, history(values), tmp_path)
+    lines = lines_of(left)
+    assert list(lines) == ["each step", "mean of 8 steps"]
+    (pale, step, value), (dark, later, mean) = lines.values()
+    assert (pale, dark) == (PALE_BLUE, DARK_BLUE)
+    np.testing.assert_array_equal(step, np.arange(1, 401))
+    np.testing.assert_array_equal(value, values)
+    np.testing.assert_array_equal(later, np.arange(8, 401))
+    np.testing.assert_allclose(mean, [values[end - 8 : end].mean() for end in range(8, 401)])
+    assert (left.get_xlabel(), left.get_ylabel(), right.get_ylabel()) == ("step", "neg_elbo", "weights k")
+    weights = lines_of(right)
+    assert {name: colour for name, (colour, _, _) in weights.items()} == {"mean of k": DARK_BLUE, "sd of k": ORANGE}
+    np.testing.assert_array_equal(weights["sd of k"][2], np.full(400, 0.1))
+
+
+def test_the_limits_show_the_lowest_value_and_cut_the_highest_off(keep_figures, tmp_path):
+    values = np.r_[1e6, np.linspace(9.0, 1.0, 399)]
+    low, high = drawn(keep_figures, history(values), tmp_path)[0].get_ylim()
+    assert 0 < low < 1
+    assert 8.5 < high < 11
 
 
 @pytest.mark.parametrize("values", [[3.0], [3.0, np.nan, np.inf, 2.0], [np.nan] * 60])
-def test_the_learning_curve_bears_single_steps_and_values_that_are_not_finite(tmp_path, values):
-    path = draw_history(history(values), tmp_path / "history.png")
-    image = imread(path)
-    assert image.shape[:2] == (468, 1300)
-    assert near(image, np.zeros(3), 0.1).sum() > 500
+def test_the_learning_curve_bears_single_steps_and_values_that_are_not_finite(keep_figures, tmp_path, values):
+    left, _ = drawn(keep_figures, history(values), tmp_path)
+    np.testing.assert_array_equal(lines_of(left)["each step"][2], values)
+    low, high = left.get_ylim()
+    assert np.isfinite([low, high]).all()
+    finite = [value for value in values if np.isfinite(value)]
+    assert all(low < value < high for value in finite)

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from matplotlib.image import imread
 from matplotlib.patches import Ellipse
 
 from civi.errors import SettingError
@@ -33,6 +32,7 @@ def shown(figure):
     (image,) = axes.images
     assert not axes.get_xticks().size
     assert image.get_clim() == (0, 1)
+    assert [image.get_cmap()(float(value))[:3] for value in (0, 1)] == [(1, 1, 1), (0, 0, 0)]  # ones are black
     return np.asarray(image.get_array()), [label.get_text() for label in axes.get_yticklabels()]
 
 
@@ -62,7 +62,7 @@ def test_reconstructions_stand_below_the_first_sixteen_images(figures, tmp_path)
     assert canvas.shape == (2 * 29 + 1, 16 * 29 + 1)
     assert np.array_equal(cell(canvas, 0, 15), originals[15])
     assert np.array_equal(cell(canvas, 1, 15), means[15])
-    assert imread(path).shape[1] > imread(path).shape[0]
+    assert path.read_bytes().startswith(b"\x89PNG")
     with pytest.raises(SettingError, match=r"originals \(20, 784\) and means \(3, 784\) must have one shape"):
         draw_reconstructions(originals, means[:3], path)
 
@@ -76,10 +76,6 @@ def test_a_grid_that_is_not_full_ends_in_white(figures, tmp_path):
     assert canvas.shape == (2 * 29 + 1, 5 * 29 + 1)
     assert np.array_equal(cell(canvas, 1, 1), images[6])
     assert all((cell(canvas, 1, column) == 0).all() for column in (2, 3, 4))
-    picture = imread(draw_grid(np.ones((20, 784)), tmp_path / "black.png", ""))
-    assert (picture[..., :3] < 0.05).all(axis=2).mean() > 0.5  # ones are black
-    picture = imread(draw_grid(np.zeros((20, 784)), tmp_path / "white.png", ""))
-    assert not (picture[..., :3] < 0.05).all(axis=2).any()
 
 
 def test_every_walk_is_a_row(figures, tmp_path):

@@ -23,17 +23,23 @@ def wide_theta():
     return theta | wider | {"offset": theta["offset"] + jnp.array([0.2, -0.1])}
 
 
+def networks(*args, **kwargs):
+    """Encoder and decoder of the linear autoencoder."""
+    problem = linear_autoencoder(*args, **kwargs)
+    return problem.family, problem.decoder
+
+
 def repeated(model, together):
     keys = jax.random.split(jax.random.key(0), KEYS)
     x = jnp.asarray(X[:4], jnp.float32)
-    found = jax.jit(lambda: jax.lax.map(lambda key: scores_of(model, x, key, DRAWS, together), keys, batch_size=500))()
+    found = jax.jit(lambda: jax.lax.map(lambda key: scores_of(*model, x, key, DRAWS, together), keys, batch_size=500))()
     return {name: np.asarray(value, np.float64) for name, value in found._asdict().items()}
 
 
 @pytest.fixture(scope="module")
 def estimates():
     """Many estimates for each of four data."""
-    return repeated(linear_autoencoder(wide_theta()), together=2)
+    return repeated(networks(wide_theta()), together=2)
 
 
 def by_hand(own_term: bool) -> np.ndarray:
@@ -78,7 +84,7 @@ def test_both_are_bounds_in_expectation(estimates):
 
 def test_without_mixing_neg_elbo_is_the_exact_one():
     theta = exact_theta() | {"log_scale": jnp.array([-0.3, -0.8]), "offset": jnp.array([0.4, 0.1])}
-    found = repeated(linear_autoencoder(theta, mixing=False), together=2)
+    found = repeated(networks(theta, mixing=False), together=2)
     exact = linear_neg_elbo(theta, X[:4])
     assert (np.asarray(exact) > -log_evidence(X[:4]) + 0.1).all()
     assert agrees(found["neg_elbo"], exact)
@@ -90,17 +96,17 @@ def test_of_the_exact_posterior_every_estimate_is_exact_for_every_datum(together
     """Seven data in groups of 1, 3 or 4, in one call or three: groups that are filled up lose and repeat nothing."""
     monkeypatch.setattr(diagnosed, "BLOCK", block)
     seen = []
-    model = linear_autoencoder(exact_theta(), mixing=False)
+    model = networks(exact_theta(), mixing=False)
     told = lambda done, of: seen.append((done, of))  # noqa: E731
     x = np.asarray(X, np.float32)
-    found = scores(model, x, jax.random.key(0), 5, together=together, advance=told)
+    found = scores(*model, x, jax.random.key(0), 5, together=together, advance=told)
     np.testing.assert_allclose(found.neg_log_lik, -log_evidence(), rtol=1e-4)
     np.testing.assert_allclose(found.neg_elbo, -log_evidence(), rtol=1e-4)
     assert seen == ([(3, 7), (6, 7), (7, 7)] if block == 1 else [(7, 7)])
 
 
 def test_how_many_go_together_changes_nothing_but_the_draws(estimates):
-    alone = repeated(linear_autoencoder(wide_theta()), together=4)
+    alone = repeated(networks(wide_theta()), together=4)
     for name in ("neg_elbo", "neg_log_lik", "mixing_share"):
         a, b = estimates[name], alone[name]
         assert np.abs((a.mean(0) - b.mean(0)) / np.sqrt((a.var(0) + b.var(0)) / KEYS)).max() < LIMIT
@@ -112,7 +118,7 @@ def test_the_mixing_share_is_its_part_of_the_variance():
     draws = 3000
     noise, scale = np.array([0.9, 0.4]), np.array([0.5, 0.3])
     theta = exact_theta() | {"noise": jnp.asarray(noise, jnp.float32), "log_scale": jnp.log(jnp.asarray(scale))}
-    share = scores(linear_autoencoder(theta), np.asarray(X[:2], np.float32), jax.random.key(0), draws, together=1)
+    share = scores(*networks(theta), np.asarray(X[:2], np.float32), jax.random.key(0), draws, together=1)
     between, within = noise**2, scale**2
     expected = between.sum() / (between.sum() + within.sum())
     error = np.sqrt(2 / draws * (between**2).sum()) * within.sum() / (between.sum() + within.sum()) ** 2
@@ -129,8 +135,8 @@ def test_the_linear_autoencoder_has_the_posterior_it_claims():
 
 def test_bytes_are_read_as_numbers():
     x = np.array([[0, 1, 2, 1], [3, 0, 1, 1]], np.uint8)
-    model = linear_autoencoder(exact_theta(), mixing=False)
-    found = scores(model, x, jax.random.key(0), 5, together=2)
+    model = networks(exact_theta(), mixing=False)
+    found = scores(*model, x, jax.random.key(0), 5, together=2)
     np.testing.assert_allclose(found.neg_log_lik, -log_evidence(x.astype(float)), rtol=1e-4)
 
 

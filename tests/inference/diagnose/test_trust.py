@@ -51,9 +51,13 @@ def test_an_exact_fit_is_good():
         (seen(at_guesses=np.array([np.zeros(50), np.full(50, 20.0)])), "lost_mode"),
         (seen(r_hat=1.05), "spread"),
         (seen(r_hat=np.inf), "spread"),
+        (seen(r_hat=np.nan), "spread"),
         (seen(converged=False), "converged"),
     ],
-    ids=["narrow", "shifted", "wide", "very wide", "bias", "gap", "mode", "runs differ", "a run diverged", "early"],
+    ids=[
+        *("narrow", "shifted", "wide", "very wide", "bias", "gap", "mode"),
+        *("runs differ", "a run diverged", "unknown", "early"),
+    ],
 )
 def test_what_is_wrong_is_found_by_its_check(what, name):
     assert judged(what)[name] != "good"
@@ -61,7 +65,7 @@ def test_what_is_wrong_is_found_by_its_check(what, name):
 
 
 def test_a_single_run_is_not_held_against_a_fit_but_said():
-    found = {finding.name: finding for finding in findings(seen(r_hat=np.nan))}
+    found = {finding.name: finding for finding in findings(seen(r_hat=None))}
     assert found["spread"].verdict == "good"
     assert found["spread"].sentence.startswith("Not checked")
 

@@ -19,8 +19,9 @@ RECIPES: dict[str, Callable[[str, str], Settings | Nuts]] = {"default": default,
 
 def settings_for(task: str, solver: str, recipe: str) -> Settings | Nuts:
     """The recipe's settings for a solver on a task, or an error that says why there are none."""
-    if solver not in METHODS:
-        raise unknown("solver", solver, METHODS)
+    known = (*SOLVERS, NUTS)
+    if solver not in known:
+        raise unknown("solver", solver, known)
     if recipe not in RECIPES:
         raise unknown("recipe", recipe, RECIPES)
     return RECIPES[recipe](task, solver)

@@ -1,0 +1,137 @@
+"""What `civi.fit` takes: pytrees and masked data, and which targets and options it refuses."""
+
+import re
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+import pytest
+from scipy import stats
+
+import civi
+from civi.errors import SettingError, TargetError
+from civi.inference import recipe
+from civi.inference.pilot import Gaussian
+from civi.problem.target.user import user_target
+
+
+def unit_normal(z):
+    return -0.5 * ((z - np.arange(3)) ** 2).sum()
+
+
+def level(scale, y=None):
+    mu = numpyro.sample("mu", dist.Normal(0, 2))
+    numpyro.sample("y", dist.Normal(mu, scale).expand([5]).to_event(1), obs=y)
+
+
+def test_an_example_pytree_gives_draws_of_its_structure(monkeypatch):
+    """A run of five steps after a pilot without refinement, as the structure is all that matters."""
+    monkeypatch.setattr(recipe, "Gaussian", partial(Gaussian, steps=0))
+
+    def of_tree(parameters):
+        return -0.5 * (parameters["a"] ** 2).sum() - 0.5 * parameters["b"] ** 2
+
+    example = {"a": np.zeros(2), "b": 0.0}
+    options = {"steps": 5, "seconds": 600, "runs": 1, "progress": False}
+    fitted = civi.fit(of_tree, example=example, key=jax.random.key(0), **options)
+    draws, flat = fitted.sample(jax.random.key(1), 7), fitted.sample_unconstrained(jax.random.key(1), 7)
+    assert {name: value.shape for name, value in draws.items()} == {"a": (7, 2), "b": (7,)}
+    np.testing.assert_array_equal(np.column_stack([draws["a"], draws["b"]]), flat)
+    assert (fitted.message, fitted.converged) == ("finished 5 steps, and was still gaining", False)
+    assert fitted.r_hat is None
+
+
+def no_latent(y):
+    numpyro.sample("y", dist.Normal(0, 1), obs=y)
+
+
+def discrete():
+    numpyro.sample("k", dist.Bernoulli(0.5))
+
+
+def beside(y):
+    numpyro.sample("y", dist.Uniform(0, numpyro.sample("top", dist.HalfNormal(1))), obs=y)
+
+
+def branching(y):
+    mu = numpyro.sample("mu", dist.Normal(0, 1))
+    numpyro.sample("y", dist.Normal(mu if mu > 0 else 0.0, 1), obs=y)
+
+
+def unbounded(y):
+    numpyro.sample(
+        "y", dist.Normal(numpyro.sample("a", dist.Normal()) + numpyro.sample("k", dist.Poisson(2.0)), 1), obs=y
+    )
+
+
+KEPT: list[jax.Array] = []
+
+
+def keeping(z):
+    KEPT.append(z)
+    return -0.5 * z @ z
+
+
+@pytest.mark.parametrize(
+    ("target", "options", "message"),
+    [
+        (no_latent, {"y": 1.0}, "no latent sites"),
+        (discrete, {}, "only discrete latent sites (k)"),
+        (unbounded, {"y": 1.0}, "discrete latent sites that cannot be summed out (k)"),
+        (unit_normal, {"dim": 4}, "fails on a vector of length 4"),
+        (lambda z: jnp.nan * z.sum(), {"dim": 2}, "not finite around any"),
+        (lambda z: -jnp.inf * (1 + z @ z), {"dim": 2}, "not finite around any"),
+        (
+            beside,
+            {"y": np.array([-1.0, 0.1, -0.2])},
+            "no point with finite log density near its start: not finite at y (2 of",
+        ),
+        (
+            level,
+            {"scale": 0.5, "y": np.array([1.0, np.nan, 2.0, 0.0, np.nan])},
+            "NaN in the data, in y (2 of 5 values)",
+        ),
+        (lambda z, x: z @ x, {"dim": 2, "x": np.array([np.nan, 1.0])}, "NaN in the data, in x (1 of 2 values)"),
+        (level, {"y": np.ones(5)}, "cannot be called with the arguments given: missing a required argument: 'scale'"),
+        (branching, {"y": 1.0}, "use jnp.where or jax.lax.cond instead"),
+        (lambda z: np.linalg.norm(z), {"dim": 2}, "use jax.numpy and jax.scipy instead"),
+        (lambda z: jnp.zeros(int(z[0])).sum(), {"dim": 2}, "made a Python number"),
+        (lambda z: z[z > 0].sum(), {"dim": 2}, "indexed by a mask that JAX traces"),
+        (keeping, {"dim": 2}, "keeps a value of its own call in a global, an attribute or an outer list"),
+        (lambda z: -z @ z + np.random.normal(), {"dim": 2}, "another function at every call"),
+        (lambda z: -0.5 * (z[0] + z[1] - 1) ** 2, {"dim": 2}, "improper: it has no end along z"),
+        (lambda z: z[1] - 0.5 * z[0] ** 2, {"dim": 2}, "improper: it has no end along z[1]"),
+    ],
+)
+def test_a_target_that_cannot_be_fitted_is_refused(target, options, message):
+    with pytest.raises(TargetError, match=re.escape(message)):
+        civi.fit(target, key=jax.random.key(0), progress=False, **options)
+
+
+def test_missing_values_that_the_model_masks_are_no_reason_to_refuse():
+    def masked(y):
+        mu = numpyro.sample("mu", dist.Normal(0, 2))
+        with numpyro.handlers.mask(mask=~np.isnan(y)):
+            numpyro.sample("y", dist.Normal(mu, 1), obs=np.nan_to_num(y))
+
+    target, _ = user_target(masked, (np.array([0.5, np.nan]),), {}, None, None)
+    expected = stats.norm.logpdf(0.3, 0, 2) + stats.norm.logpdf(0.5, 0.3, 1)
+    np.testing.assert_allclose(target.log_prob(jnp.array([0.3])), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"dim": 3, "solver": "civ"}, "did you mean 'civi'"),
+        ({"dim": 3, "steps": 0}, "steps must be at least 1"),
+        ({"dim": 3, "runs": 0}, "runs must be at least 1"),
+        ({"dim": 3, "seconds": 0}, "seconds must be positive"),
+        ({"dim": 3, "example": [0.0]}, "not both"),
+    ],
+)
+def test_a_wrong_option_is_refused(options, message):
+    with pytest.raises(SettingError, match=message):
+        civi.fit(unit_normal, key=jax.random.key(0), progress=False, **options)

@@ -1,0 +1,74 @@
+"""Tasks small enough for tests: fewer samples, made-up data, or training alone; and how a name leads to them."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from civi.experiment.data.images import ImageData
+from civi.experiment.data.text import Sentences, TextData
+from civi.experiment.tasks import find_task
+from civi.experiment.tasks.base import Judged
+from civi.experiment.tasks.images import ImageTask
+from civi.experiment.tasks.toy import ToyTask
+
+WORDS = ("<pad>", "</s>", "the", "cat", "sat", "mat", "<unk>")
+
+
+@dataclass(frozen=True)
+class Ready:
+    """An entry of TASKS whose task is there already."""
+
+    task: Any
+    summary: str = "made for a test"
+
+    def make(self, name: str) -> Any:
+        assert name == self.task.name
+        return self.task
+
+
+class ToyOnly(ToyTask):
+    """A toy that is trained and not measured."""
+
+    def judge(self, *_) -> Judged:
+        return Judged({}, np.zeros((4, 2)), np.zeros((4, 2)))
+
+    def draw(self, *_) -> None:
+        return
+
+
+class ImagesOnly(ImageTask):
+    """An autoencoder that is trained and not measured."""
+
+    def judge(self, *_) -> Judged:
+        return Judged({}, np.zeros((1, 2, 2, 2)), np.zeros((1, 2, 2, 2)))
+
+    def draw(self, *_) -> None:
+        return
+
+
+def small_toy(name: str, **sizes: int) -> ToyTask:
+    """A toy that is measured as always, from fewer samples."""
+    small = {"outer": 500, "inner": 1000, "quick_outer": 200, "quick_inner": 400}
+    return replace(find_task(name), **(small | sizes))
+
+
+def few_images(grey: bool = False) -> ImageData:
+    """12 images to train and 20 to test, of 784 random pixels."""
+    rng = np.random.default_rng(0)
+    train, test = ((rng.random((count, 784)) < 0.3).astype(np.uint8) for count in (12, 20))
+    return ImageData(train * (200 if grey else 1), test * (200 if grey else 1), grey, "a few dots")
+
+
+def few_sentences() -> TextData:
+    """14 sentences to train and 18 to test, of up to 12 random words."""
+    rng = np.random.default_rng(0)
+
+    def part(count):
+        lengths = rng.integers(2, 13, size=count).astype(np.int32)
+        words = rng.integers(2, 6, size=(count, 12)).astype(np.int32)
+        at = np.arange(12)
+        ends = np.where(at == lengths[:, None] - 1, 1, 0)
+        return Sentences(np.where(at < lengths[:, None] - 1, words, ends), lengths)
+
+    return TextData(part(14), part(3), part(18), WORDS, "a few words")
