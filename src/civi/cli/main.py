@@ -58,7 +58,7 @@ def run(
 ) -> None:
     """Fit a task and write config.json, metrics.json, history.csv, draws.nc, figures/ and checkpoints/."""
     if help_settings:
-        from civi.cli.settings import show_settings
+        from civi.cli.settings import show_settings  # noqa: PLC0415 start-up time
 
         return show_settings(task, solver, recipe, steps, set_ or [])
     if force and resume:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+
+from rich.table import Table
+from rich.text import Text
 
 from civi.errors import unknown
-
-if TYPE_CHECKING:
-    from rich.table import Table
-
-    from civi.settings import Setting
+from civi.experiment.recipes import settings_for
+from civi.experiment.tasks import OWN_DATA, TASKS
+from civi.progress import console
+from civi.settings import Setting
 
 WIDE = 1000  # columns: more than any setting needs on one line
 
@@ -27,13 +28,8 @@ def show_settings(task: str, solver: str, recipe: str, steps: int | None, assign
         steps: number of training steps; the recipe's for None.
         assignments: changes of settings as name=value, which the table shows as made.
     """
-    from civi.experiment.tasks import OWN_DATA, TASKS
-
     if task not in TASKS and task not in OWN_DATA:
         raise unknown("task", task, [*TASKS, *OWN_DATA])
-    from civi.experiment.recipes import settings_for
-    from civi.progress import console
-
     settings = settings_for(task, solver, recipe).changed(steps, assignments)
     table = settings_table(settings.listing(), f"{task} with {solver}, recipe {recipe}: change with --set NAME=VALUE")
     screen = console()
@@ -44,9 +40,6 @@ def show_settings(task: str, solver: str, recipe: str, steps: int | None, assign
 
 def settings_table(rows: Sequence[Setting], title: str) -> Table:
     """One line for every setting; in a narrow terminal the meaning and the type are wrapped."""
-    from rich.table import Table
-    from rich.text import Text
-
     table = Table(title=title, title_justify="left", box=None, pad_edge=False)
     table.add_column("setting", no_wrap=True)
     table.add_column("type")
