@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Protocol, runtime_checkable
 
-import jax.numpy as jnp
 import optax
-from jaxtyping import Array
 
 from civi.errors import require
 from civi.settings import check_settings, self_checking
@@ -89,25 +87,27 @@ class FirstOrder:
         _check_clip(self.clip)
 
     def transformation(self, labels: Any, steps: int) -> optax.GradientTransformation:
-        rule = RULES[self.rule](lambda count: self._rate(count, steps))
+        rate = self.schedule(steps)
+        rule = RULES[self.rule](rate)
         if not any((self.l1, *values_of(self.l2))):
             return _clipped(self.clip, optax.chain(rule))
 
         def shrink(group: str) -> optax.GradientTransformation:
-            return proximal(self.l1, value_for(self.l2, group), lambda t: self._rate(t - 1, steps))
+            return proximal(self.l1, value_for(self.l2, group), lambda t: rate(t - 1))
 
         return _clipped(self.clip, optax.chain(rule, by_group(shrink, labels, self.l2)))
 
-    def _rate(self, count: Array, steps: int) -> Array:
-        """The learning rate after `count` updates."""
+    def schedule(self, steps: int) -> optax.Schedule:
+        """The learning rate as a function of the number of updates so far, for a run of `steps` steps."""
+        constant, half = optax.constant_schedule(self.learning_rate), steps // 2
         if self.decay == "cosine":
-            return optax.cosine_decay_schedule(self.learning_rate, steps)(count)
+            return optax.cosine_decay_schedule(self.learning_rate, steps)
         if self.decay == "hold":
-            falling = optax.cosine_decay_schedule(self.learning_rate, steps - steps // 2)
-            return falling(jnp.maximum(count - steps // 2, 0))
+            falling = optax.cosine_decay_schedule(self.learning_rate, steps - half)
+            return optax.join_schedules([constant, falling], [half])
         if self.decay == "power":
-            return self.learning_rate * (count + 1.0) ** (-self.power)
-        return jnp.asarray(self.learning_rate)
+            return lambda count: self.learning_rate * (count + 1.0) ** (-self.power)
+        return constant
 
 
 RULES = {"adam": optax.adam, "rmsprop": optax.rmsprop, "sgd": optax.sgd}
