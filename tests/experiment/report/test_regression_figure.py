@@ -122,6 +122,11 @@ def test_predictions_say_which_rows_they_are_of(figures, tmp_path, test_rows, sa
 
 def test_predictions_of_few_rows(figures, tmp_path):
     """Fewer rows than groups: no group may be empty."""
-    path = draw_predictive(draws_of("nuts", "civi"), replace(data(4), name="few"), tmp_path / "predictive.png")
-    assert path.exists()
+    draw_predictive(draws_of("nuts", "civi"), replace(data(4), name="few"), tmp_path / "predictive.png")
     assert figures[0].get_suptitle() == "few: predictions on 4 test rows"
+    *calibration, diagonal = figures[0].axes[2].lines
+    for line in calibration:
+        assert line.get_xydata().shape == (4, 2)
+        assert np.isfinite(line.get_xydata()).all()
+        assert sorted(line.get_ydata()) == sorted(data(4).y_test)
+    np.testing.assert_array_equal(diagonal.get_xydata(), [[0, 0], [1, 1]])
