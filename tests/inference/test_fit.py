@@ -103,11 +103,11 @@ def test_training_stops_in_time_and_says_so():
 
 @pytest.mark.parametrize(("shift", "scale"), [(0.0, 0.5), (3.0, 1.0)], ids=["scale halved", "mean shifted"])
 def test_a_fit_that_is_moved_away_is_not_called_good(gaussian, shift, scale):
-    frame = gaussian.seen.frame
+    frame = gaussian.target.frame
     moved = eqx.tree_at(
         lambda f: (f.location, f.factor), frame, (frame.location + shift * frame.factor.sum(1), frame.factor * scale)
     )
-    bad = dataclasses.replace(gaussian, seen=eqx.tree_at(lambda s: s.frame, gaussian.seen, moved))
+    bad = dataclasses.replace(gaussian, target=eqx.tree_at(lambda s: s.frame, gaussian.target, moved))
     assert bad.diagnose(jax.random.key(3)).verdict != "good"
 
 

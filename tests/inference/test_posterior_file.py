@@ -47,7 +47,7 @@ def test_with_its_model_it_is_whole_again(posterior, saved):
     for name in ("a", "b", "end"):
         np.testing.assert_array_equal(ours[name], theirs[name])
     w = jnp.array([0.3, -0.7])
-    assert float(loaded.seen.log_prob(w)) == float(posterior.seen.log_prob(w))
+    assert float(loaded.target.log_prob(w)) == float(posterior.target.log_prob(w))
 
 
 def test_without_its_model_it_says_what_needs_it(saved):
@@ -112,7 +112,7 @@ def header(path, **changes):
 
 def test_files_that_are_not_a_whole_posterior_are_refused(saved):
     whole = saved.read_bytes()
-    location = whole.index(np.asarray(civi.load(saved).seen.frame.location).tobytes())
+    location = whole.index(np.asarray(civi.load(saved).target.frame.location).tobytes())
 
     def refused(data: bytes, message: str) -> None:
         saved.write_bytes(data)

@@ -192,7 +192,7 @@ class TestEncoders:
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_the_family_of_every_solver_is_saved_bit_for_bit(solver, tmp_path):
     family = SOLVERS[solver](Architecture(hidden=(3,))).family.init(2, KEY)
-    posterior = SemiImplicitPosterior(family=family, seen=star(), history=HISTORY)
+    posterior = SemiImplicitPosterior(family=family, target=star(), history=HISTORY)
     loaded = saved_and_loaded(posterior, tmp_path / "toy.civi")
     assert_same_bits(loaded.family, family)
     assert (loaded.guesses, loaded.converged, loaded.r_hat) == (None, None, None)
@@ -210,7 +210,7 @@ def test_the_encoder_of_every_solver_is_saved_bit_for_bit(solver, tmp_path):
 def test_a_posterior_without_a_frame_takes_its_target_again(tmp_path):
     family = Architecture(hidden=(3,)).init(2, KEY)
     target = star()
-    whole = SemiImplicitPosterior(family=family, seen=target)
+    whole = SemiImplicitPosterior(family=family, target=target)
     whole.save(tmp_path / "toy.civi")
     loaded = civi.load(tmp_path / "toy.civi", lambda z: target.log_prob(z))
     assert loaded.bounds(KEY, 20, 20) == whole.bounds(KEY, 20, 20)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from civi.compositional.comparison import arenas, draw, run, table
+from civi.compositional.comparison import benchmarks, draw, run, table
 
 
 def main() -> None:
@@ -17,9 +17,9 @@ def main() -> None:
     if options.seeds < 2:
         parser.error("--seeds must be at least 2, for a spread")
     results = []
-    for arena, entries in arenas():
-        results.append((arena, [(entry, run(arena, entry, options.seeds)) for entry in entries]))
-        print(f"\n{arena.name}, {options.seeds} seeds\n\n{table(*results[-1])}", flush=True)
+    for benchmark, entries in benchmarks():
+        results.append((benchmark, [(entry, run(benchmark, entry, options.seeds)) for entry in entries]))
+        print(f"\n{benchmark.name}, {options.seeds} seeds\n\n{table(*results[-1])}", flush=True)
     if options.out:
         options.out.mkdir(parents=True, exist_ok=True)
         print(f"\nwrote {draw(results, options.out / 'compositional-methods.png')}")

@@ -27,7 +27,7 @@ Show = Callable[[int, float], None]
 
 
 @dataclass(frozen=True)
-class Runs:
+class RestartResult:
     """Families with stacked leaves, the history (step, run), each run's neg_elbo at the end, and how it ended."""
 
     families: SemiImplicit
@@ -48,43 +48,45 @@ class Runs:
         return np.asarray(eqx.filter_jit(eqx.filter_vmap(lambda family: family.sample(key, count)))(self.families))
 
 
-def train_runs(settings: Settings, target: Target, key: Key[Array, ""], runs: int, deadline: float, show: Show) -> Runs:
-    """Runs of at most settings.solver.steps steps each, done by `deadline` (time.perf_counter()).
+def train_runs(
+    settings: Settings, target: Target, key: Key[Array, ""], runs: int, deadline: float, show: Show
+) -> RestartResult:
+    """RestartResult of at most settings.solver.steps steps each, done by `deadline` (time.perf_counter()).
 
-    The first half of the steps holds the learning rate. It ends early when no run has gained anything lately, or when
+    The first half of the steps holds_rate the learning rate. It ends early when no run has gained anything lately, or when
     half of the time is over; the second half then takes as many steps as the first did. A method with a schedule of its
     own keeps it, and only stops at the deadline.
     """
     method = settings.solver
     families, keys = _families(settings.family, target.dim, key, runs)
     problem, half = PosteriorProblem(families, target, settings.problem.batch), method.steps // 2
-    holds = isinstance(method.update, FirstOrder) and method.update.decay == "hold"
+    holds_rate = isinstance(method.update, FirstOrder) and method.update.decay == "hold"
     clock: list[float] = []
-    why = ""
+    decay_reason = ""
 
-    def holding(state: RunState, history: dict[str, np.ndarray]) -> bool:
-        nonlocal why
+    def watch_held_phase(state: RunState, history: dict[str, np.ndarray]) -> bool:
+        nonlocal decay_reason
         done, now = int(state.done.max()), time.perf_counter()
         clock.append(now)
-        show(done, _lately(history["neg_elbo"], 20).min())
-        if done >= half or not holds:
+        show(done, _recent_mean(history["neg_elbo"], 20).min())
+        if done >= half or not holds_rate:
             return now > deadline
         looks = done >= FIRST_LOOK and done % LOOK == 0
         stalled = looks and not gained(history["neg_elbo"], GAIN)
-        why = "stalled" if stalled else "time" if now - clock[0] > 0.47 * (deadline - clock[0]) else ""
-        return bool(why)
+        decay_reason = "stalled" if stalled else "time" if now - clock[0] > 0.47 * (deadline - clock[0]) else ""
+        return bool(decay_reason)
 
-    def falling(state: RunState, history: dict[str, np.ndarray]) -> bool:
-        show(int(state.done.max()), _lately(history["neg_elbo"], 20).min())
+    def watch_decay_phase(state: RunState, history: dict[str, np.ndarray]) -> bool:
+        show(int(state.done.max()), _recent_mean(history["neg_elbo"], 20).min())
         return time.perf_counter() > deadline
 
-    trained = train(method, problem, keys, watch=holding, pause_every=LOOK)
+    trained = train(method, problem, keys, watch=watch_held_phase, pause_every=LOOK)
     held = min(int(trained.state.done.max()), half)
     settled = held >= FEWEST and not gained(trained.history["neg_elbo"][:held], SETTLED)
-    if why:
-        resume = (_jump(trained.state, method.steps - held), trained.history)
-        trained = train(method, problem, keys, resume=resume, watch=falling)
-    return _result(method, trained, settled, why, held)
+    if decay_reason:
+        resume = (_skip_to(trained.state, method.steps - held), trained.history)
+        trained = train(method, problem, keys, resume=resume, watch=watch_decay_phase)
+    return _result(method, trained, settled, decay_reason, held)
 
 
 def gained(neg_elbo: np.ndarray, least: float) -> bool:
@@ -103,11 +105,11 @@ def _means(values: np.ndarray, size: int = 20) -> np.ndarray:
     return np.stack([part.mean(0) for part in np.array_split(values, parts)])
 
 
-def _lately(neg_elbo: np.ndarray, steps: int) -> np.ndarray:
+def _recent_mean(neg_elbo: np.ndarray, steps: int) -> np.ndarray:
     return np.nan_to_num(neg_elbo[-steps:].mean(0), nan=np.inf)
 
 
-def _jump(state: RunState, done: int) -> RunState:
+def _skip_to(state: RunState, done: int) -> RunState:
     """The same runs as after `done` steps, so that the learning rate is that of the schedule there."""
     going = ~halted(state)
     counts = jnp.full_like(state.done, done)
@@ -116,20 +118,20 @@ def _jump(state: RunState, done: int) -> RunState:
     return moved._replace(solver=state.solver._replace(optimiser=optimiser))
 
 
-def _result(method: Any, trained: Trained, settled: bool, why: str, held: int) -> Runs:
+def _result(method: Any, trained: Trained, settled: bool, decay_reason: str, held: int) -> RestartResult:
     history = trained.history | {"step": np.arange(1.0, len(trained.history["step"]) + 1)}
-    neg_elbo = _lately(history["neg_elbo"], max(1, len(history["step"]) // 10))
+    neg_elbo = _recent_mean(history["neg_elbo"], max(1, len(history["step"]) // 10))
     done, ended = len(history["step"]), int(trained.state.done.max()) == method.steps
     if halted(trained.state).all():
         message = f"stopped at step {done}: no step was finite any more"
-    elif not ended or why == "time":
+    elif not ended or decay_reason == "time":
         message = f"out of time after {done} steps"
-    elif why == "stalled":
+    elif decay_reason == "stalled":
         message = f"nothing more was gained after {held} steps; finished after {done}"
     else:
         message = f"finished {done} steps" + ("" if settled else ", and was still gaining")
     converged = bool(ended and settled and np.isfinite(neg_elbo).any())
-    return Runs(trained.problem.family, history, neg_elbo, converged, message)
+    return RestartResult(trained.problem.family, history, neg_elbo, converged, message)
 
 
 def _families(family: Architecture, dim: int, key: Key[Array, ""], runs: int) -> tuple[SemiImplicit, Array]:

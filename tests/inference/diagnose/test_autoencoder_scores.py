@@ -95,14 +95,14 @@ def test_without_mixing_neg_elbo_is_the_exact_one():
 def test_of_the_exact_posterior_every_estimate_is_exact_for_every_datum(together, block, monkeypatch):
     """Seven data in groups of 1, 3 or 4, in one call or three: groups that are filled up lose and repeat nothing."""
     monkeypatch.setattr(diagnosed, "BLOCK", block)
-    seen = []
+    reported = []
     model = networks(exact_theta(), mixing=False)
-    told = lambda done, of: seen.append((done, of))  # noqa: E731
+    told = lambda done, of: reported.append((done, of))  # noqa: E731
     x = np.asarray(X, np.float32)
     found = scores(*model, x, jax.random.key(0), 5, together=together, advance=told)
     np.testing.assert_allclose(found.neg_log_lik, -log_evidence(), rtol=1e-4)
     np.testing.assert_allclose(found.neg_elbo, -log_evidence(), rtol=1e-4)
-    assert seen == ([(3, 7), (6, 7), (7, 7)] if block == 1 else [(7, 7)])
+    assert reported == ([(3, 7), (6, 7), (7, 7)] if block == 1 else [(7, 7)])
 
 
 def test_how_many_go_together_changes_nothing_but_the_draws(estimates):

@@ -14,9 +14,9 @@ DIM = 12
 
 def frame_of(log_density, dim, **settings):
     """Location and factor found by the pilot, in double precision."""
-    seen = Laplace(**settings).look(LogDensity(log_density, dim))
-    assert isinstance(seen, Framed)
-    return np.asarray(seen.frame.location, np.float64), np.asarray(seen.frame.factor, np.float64)
+    framed = Laplace(**settings).look(LogDensity(log_density, dim))
+    assert isinstance(framed, Framed)
+    return np.asarray(framed.frame.location, np.float64), np.asarray(framed.frame.factor, np.float64)
 
 
 def correlated(scales, seed=0):
@@ -56,14 +56,14 @@ def regression():
 
 
 @pytest.fixture(scope="module")
-def seen(regression):
+def framed(regression):
     x, y = regression
     return Laplace().look(LogisticRegression(jnp.asarray(x), jnp.asarray(y)))
 
 
-def test_a_regression_has_its_mode_at_0_and_unit_curvature_in_the_frame(regression, seen):
+def test_a_regression_has_its_mode_at_0_and_unit_curvature_in_the_frame(regression, framed):
     x, y = regression
-    location, factor = (np.asarray(array, np.float64) for array in (seen.frame.location, seen.frame.factor))
+    location, factor = (np.asarray(array, np.float64) for array in (framed.frame.location, framed.frame.factor))
 
     def gradient_and_curvature(z):
         probability = special.expit(x.astype(float) @ z)
@@ -80,14 +80,14 @@ def test_a_regression_has_its_mode_at_0_and_unit_curvature_in_the_frame(regressi
     assert not np.allclose(factor.T @ curvature @ factor, np.eye(4), atol=0.1)
 
 
-def test_what_all_data_say_at_the_location_is_kept(regression, seen):
+def test_what_all_data_say_at_the_location_is_kept(regression, framed):
     x, y = (array.astype(float) for array in regression)
-    location, factor = np.asarray(seen.frame.location, np.float64), np.asarray(seen.frame.factor, np.float64)
+    location, factor = np.asarray(framed.frame.location, np.float64), np.asarray(framed.frame.factor, np.float64)
     logit = x @ location
     log_p = (y * logit - np.logaddexp(0, logit)).sum() + stats.norm(0, 10).logpdf(location).sum()
     slope = (y - special.expit(logit)) @ x - location / 100
-    np.testing.assert_allclose(seen.log_p, log_p, rtol=1e-5)
-    np.testing.assert_allclose(factor.T @ (np.asarray(seen.slope) - slope), 0, atol=1e-5)
+    np.testing.assert_allclose(framed.log_p, log_p, rtol=1e-5)
+    np.testing.assert_allclose(factor.T @ (np.asarray(framed.slope) - slope), 0, atol=1e-5)
 
 
 def test_a_start_where_the_log_density_is_convex_leads_to_a_mode():

@@ -10,8 +10,8 @@ from civi.problem.target import Frame, Framed, LogDensity
 
 
 def checked(log_density):
-    seen = Framed.at(LogDensity(log_density, 2), Frame(jnp.zeros(2), jnp.eye(2)))
-    check_proper(seen, lambda z: {"a": z[0], "b": z[1:]})
+    framed = Framed.at(LogDensity(log_density, 2), Frame(jnp.zeros(2), jnp.eye(2)))
+    check_proper(framed, lambda z: {"a": z[0], "b": z[1:]})
 
 
 @pytest.mark.parametrize(

@@ -23,11 +23,11 @@ CLOSE = 1e-6
 
 
 class Climb(NamedTuple):
-    """Where the search stands, what its last step promised (half the squared Newton decrement), and steps so far."""
+    """Where the search stands, what its last step predicted_gain (half the squared Newton decrement), and steps so far."""
 
     z: Float[Array, " D"]
     log_p: Float[Array, ""]
-    promised: Float[Array, ""]
+    predicted_gain: Float[Array, ""]
     steps: Float[Array, ""]
 
 
@@ -64,7 +64,7 @@ def _at_mode(target: Target, start: Float[Array, " D"], steps: int) -> Framed:
     """The target in the frame of the highest point found from `start`."""
 
     def more(climb: Climb) -> Array:
-        return (climb.steps < steps) & (climb.promised > CLOSE)
+        return (climb.steps < steps) & (climb.predicted_gain > CLOSE)
 
     def step(climb: Climb) -> Climb:
         return newton(target.log_prob, climb)
@@ -88,9 +88,9 @@ def newton(log_prob: Callable[[Array], Array], climb: Climb) -> Climb:
     whole = log_p[0] >= climb.log_p - ROUNDING * jnp.abs(climb.log_p)
     best = jnp.where(whole, 0, jnp.argmax(log_p))
     moved = whole | (log_p[best] > climb.log_p)
-    promised = jnp.where(moved, 0.5 * whitened @ whitened, 0.0)
+    predicted_gain = jnp.where(moved, 0.5 * whitened @ whitened, 0.0)
     z = jnp.where(moved, tried[best], climb.z)
-    return Climb(z, jnp.where(moved, log_p[best], climb.log_p), promised, climb.steps + 1)
+    return Climb(z, jnp.where(moved, log_p[best], climb.log_p), predicted_gain, climb.steps + 1)
 
 
 def inverse_factor(curvature: Float[Array, "D D"]) -> Float[Array, "D D"]:

@@ -21,7 +21,7 @@ SLOWEST = 0.05
 FAR = 1e6
 
 
-def check_proper(seen: Framed, unravel: Callable[[Array], Any]) -> None:
+def check_proper(framed: Framed, unravel: Callable[[Array], Any]) -> None:
     """Refuse a posterior whose mass has no end, and name the parameter that it runs along.
 
     A Gaussian that is stretched c times along one direction of the frame, around its centre or to one side of it, has
@@ -29,37 +29,37 @@ def check_proper(seen: Framed, unravel: Callable[[Array], Any]) -> None:
     only for a > 1.
     """
     with np.errstate(invalid="ignore"):
-        gain = np.diff(np.asarray(_stretched(seen)), axis=-1) / np.diff(np.log(WIDTHS))
+        gain = np.diff(np.asarray(_stretched(framed)), axis=-1) / np.diff(np.log(WIDTHS))
     endless = (np.isfinite(gain) & (gain > -SLOWEST)).all(-1).any(-1)
     if endless.any():
-        name = _name(unravel, _parameter(seen, int(endless.argmax())), seen.dim)
+        name = _name(unravel, _parameter(framed, int(endless.argmax())), framed.dim)
         raise TargetError(
             f"the posterior looks improper: it has no end along {name} (a Gaussian gets better the wider it is): "
             "give it a proper prior"
         )
 
 
-def _parameter(seen: Framed, direction: int) -> int:
+def _parameter(framed: Framed, direction: int) -> int:
     """The one that moves most along this direction, in its own units; or one that the pilot itself lost sight of."""
-    location, factor = (np.asarray(part, np.float64) for part in (seen.frame.location, seen.frame.factor))
+    location, factor = (np.asarray(part, np.float64) for part in (framed.frame.location, framed.frame.factor))
     scale = np.sqrt((factor**2).mean(1))
     reach = np.nan_to_num(np.abs(location) + scale, nan=np.inf)
     return int(np.argmax(reach if reach.max() > FAR else np.abs(factor[:, direction]) / scale))
 
 
 @eqx.filter_jit
-def _stretched(seen: Framed) -> Float[Array, "D sides widths"]:
+def _stretched(framed: Framed) -> Float[Array, "D sides widths"]:
     """The ELBO but for a constant, for every direction, side and width; the same noise everywhere."""
-    half = jax.random.normal(jax.random.key(0, impl="rbg"), (DRAWS // 2, seen.dim))
+    half = jax.random.normal(jax.random.key(0, impl="rbg"), (DRAWS // 2, framed.dim))
     noise = jnp.concatenate([half, -half])
     sides, widths = jnp.asarray([-AWAY, 0.0, AWAY]), jnp.asarray(WIDTHS)
 
     def elbo(direction: Array, side: Array, width: Array) -> Array:
         w = noise.at[:, direction].set(width * (side + noise[:, direction]))
-        return jax.vmap(seen.log_prob)(w).mean() + jnp.log(width)
+        return jax.vmap(framed.log_prob)(w).mean() + jnp.log(width)
 
-    cases = [grid.reshape(-1) for grid in jnp.meshgrid(jnp.arange(seen.dim), sides, widths, indexing="ij")]
-    return jax.lax.map(lambda case: elbo(*case), tuple(cases)).reshape(seen.dim, len(sides), len(widths))
+    cases = [grid.reshape(-1) for grid in jnp.meshgrid(jnp.arange(framed.dim), sides, widths, indexing="ij")]
+    return jax.lax.map(lambda case: elbo(*case), tuple(cases)).reshape(framed.dim, len(sides), len(widths))
 
 
 def _name(unravel: Callable[[Array], Any], index: int, dim: int) -> str:
