@@ -1,4 +1,4 @@
-"""The documented example and the table and figure of `python -m civi.compositional`."""
+"""The documented example, and the table and figure of `python -m civi.compositional`."""
 
 import re
 from pathlib import Path
@@ -15,7 +15,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "compositional.md"
 
 
 def test_the_documented_example_gives_the_documented_answers():
-    """E g = theta, so the optimum is 3; nested Monte Carlo with one sample minimises E(theta (1 + e) - 3)^2: 3/2."""
+    """E g = theta, so the optimum is 3. Nested Monte Carlo with one sample minimises E(theta (1 + e) - 3)^2, at 3/2."""
     example = re.search(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     names: dict = {}
     exec(example.group(1), names)
@@ -24,7 +24,7 @@ def test_the_documented_example_gives_the_documented_answers():
 
 
 def made_up(thetas) -> tuple[Benchmark, list[tuple[Entry, Result]]]:
-    """A run of three steps and two seeds on the portfolio that ends at these thetas."""
+    """A made-up result on the portfolio, with three steps and two seeds, that ends at these thetas."""
     assets = portfolio()
     gaps = np.array([[0.9, 0.5, 0.1], [0.8, 0.6, 0.3]])
     history = History(

@@ -1,4 +1,4 @@
-"""Every method on both problems with known answers: a table and a figure at an equal number of oracle calls."""
+"""All methods on the problems with known solutions, at an equal number of oracle calls: a table and a figure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ matplotlib.use("Agg")
 
 
 class Entry(NamedTuple):
-    """A line of the table: about 96,000 oracle calls."""
+    """One row of a table: a method and a number of steps that takes about 96,000 oracle calls."""
 
     name: str
     method: CompositionalSolver
@@ -34,7 +34,7 @@ class Entry(NamedTuple):
 
 
 class Benchmark(NamedTuple):
-    """A problem, where to start, and how far a theta is from the answer."""
+    """A problem, the starting point theta_1, and `gap`, the distance of a theta from the solution."""
 
     name: str
     problem: Oracles
@@ -43,7 +43,7 @@ class Benchmark(NamedTuple):
 
 
 def entries(sketch: Sketch) -> list[Entry]:
-    """All methods with their default constants; the growing batches of civi leave it fewer steps."""
+    """All methods with their default constants. civi takes fewer steps, because its batches grow."""
     growing = Samples(1, 1, growth=0.8)
     return [
         Entry("scgd", scgd(), 2000),
@@ -57,7 +57,10 @@ def entries(sketch: Sketch) -> list[Entry]:
 
 
 def benchmarks() -> list[tuple[Benchmark, list[Entry]]]:
-    """The portfolio (n = 5 entries of y) and the design (n = 64), also with less noise: densities with sharp peaks."""
+    """The portfolio (y has n = 5 entries) and the design (n = 64) with two noise levels.
+
+    With less noise the densities of the design have sharper peaks.
+    """
     assets = portfolio()
     trade = Benchmark("portfolio", assets.problem, jnp.zeros_like(assets.mean), assets.error)
     start = jnp.pi * 2 / 3 + jnp.array([-0.2, 0.2])
@@ -70,7 +73,7 @@ def benchmarks() -> list[tuple[Benchmark, list[Entry]]]:
 
 
 def run(benchmark: Benchmark, entry: Entry, seeds: int) -> Result:
-    """All seeds of one line at once; `measured` is the gap after every step."""
+    """Run all seeds of one entry as one program. `measured` of the result is the gap after every step."""
     keys = jax.random.split(jax.random.key(0), seeds)
     return jax.vmap(
         lambda key: minimise(benchmark.problem, benchmark.theta_1, key, entry.method, entry.steps, benchmark.gap)
@@ -78,8 +81,10 @@ def run(benchmark: Benchmark, entry: Entry, seeds: int) -> Result:
 
 
 def table(benchmark: Benchmark, lines: list[tuple[Entry, Result]]) -> str:
-    """Markdown: the gap of the last theta, mean over seeds and spread, and the gap of the mean theta where that says
-    something (not for angles).
+    """The results of one benchmark as a Markdown table.
+
+    It has the mean and standard deviation over the seeds of the gap of the last theta, and the gap of the mean theta.
+    The latter is left out for angles, whose mean is not meaningful.
     """
     rows = ["| method | steps | oracle calls | gap: mean (sd) over seeds | gap of the mean theta | steps undone |"]
     rows.append("|---|---|---|---|---|---|")
@@ -93,7 +98,11 @@ def table(benchmark: Benchmark, lines: list[tuple[Entry, Result]]) -> str:
 
 
 def draw(results: list[tuple[Benchmark, list[tuple[Entry, Result]]]], path: Path) -> Path:
-    """Gap against oracle calls: the median of the seeds, and the band of their middle 80%."""
+    """Plot the gap against the oracle calls: the median over the seeds, with a band from the 10 % to the 90 % quantile.
+
+    Returns:
+        The path of the figure.
+    """
     figure = Figure(figsize=(14, 4.4), layout="constrained")
     axes = figure.subplots(1, len(results))
     for ax, (benchmark, lines) in zip(axes, results, strict=True):

@@ -95,9 +95,7 @@ def _attached(posterior: SemiImplicitPosterior, target: Target, space: Callable[
     """Attach the target, after a check that it is the one that was fitted."""
     saved_target = posterior.target
     if target.dim != posterior.dim:
-        raise TargetError(
-            f"the posterior has {posterior.dim} unconstrained parameters, but the target has {target.dim}"
-        )
+        raise TargetError(f"the posterior has {posterior.dim} unconstrained parameters, the target has {target.dim}")
     if not isinstance(saved_target, Framed):
         return replace(posterior, target=target, constrain=space)
     log_p, saved = float(jax.jit(lambda z: target.log_prob(z))(saved_target.frame.location)), float(saved_target.log_p)

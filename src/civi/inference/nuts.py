@@ -44,7 +44,7 @@ class Reference:
 @self_checking
 @dataclass(frozen=True)
 class Nuts:
-    """NUTS: the reference by Markov chains (NumPyro), 4 chains, cached."""
+    """NUTS (NumPyro): reference draws from 4 Markov chains, cached."""
 
     chains: Annotated[int, "Number of Markov chains, which run in parallel."] = 4
     warmup: Annotated[int, "Warm-up transitions per chain, which are discarded."] = 1000
@@ -121,7 +121,7 @@ class Nuts:
         return reference
 
     def _fingerprint(self, target: Target, seed: int) -> str:
-        """A hash of the settings, the seed and the target's values at fixed points, so that a changed target re-runs."""
+        """A hash of the settings, the seed and the target's values at fixed points, so that changes are noticed."""
         probe = jax.random.normal(jax.random.key(0), (8, target.dim))
         values = np.asarray(jax.jit(jax.vmap(target.log_prob))(probe)).round(3).tolist()
         content = json.dumps([asdict(self), seed, target.dim, values])

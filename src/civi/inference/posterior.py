@@ -84,8 +84,8 @@ class SemiImplicitPosterior(Posterior):
     def log_prob(self, z: Float[Array | np.ndarray, "N D"], *, inner: int = INNER) -> LogProb:
         """Estimate log q, from below by the plain inner mean and from above by the safe mean.
 
-        The own term of the safe mean needs an eps that could have generated z. It is drawn from q(eps | z) by importance
-        resampling among CANDIDATES draws of eps.
+        The own term of the safe mean needs an eps that could have generated z. It is drawn from q(eps | z), by
+        importance resampling among CANDIDATES draws of eps.
 
         Args:
             z: unconstrained points.

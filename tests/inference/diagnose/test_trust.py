@@ -1,4 +1,4 @@
-"""Verdicts on a standard normal posterior whose fit is known: exact, halved, shifted, with a lost mode or none."""
+"""Verdicts on known fits to a standard normal posterior: exact, too narrow, shifted, or with a lost mode."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ P = stats.multivariate_normal(np.zeros(DIM))
 
 
 def evidence(shift=0.0, scale=1.0, **changes):
-    """What the checks would see of the fit N(shift, scale^2 I)."""
+    """The evidence of the checks for the fit N(shift, scale^2 I)."""
     z = shift + scale * np.random.default_rng(0).normal(size=(COUNT, DIM))
     q = stats.multivariate_normal(np.full(DIM, shift), scale**2)
     log_q, guess = q.logpdf(z), np.random.default_rng(1).normal(size=(2, 50, DIM))
@@ -82,7 +82,7 @@ def test_verdicts_have_three_levels(value, expected):
         (evidence(scale=1.2, k_hats=np.array([0.85])), "doubtful"),
         (evidence(k_hats=np.array([1.2])), "bad"),
     ],
-    ids=["tail holds nothing", "draws lose worth", "no mean"],
+    ids=["negligible tail", "lost efficiency", "infinite mean"],
 )
-def test_a_heavy_tail_counts_where_it_holds_something(what, expected):
+def test_a_heavy_tail_counts_only_if_it_carries_weight(what, expected):
     assert judged(what)["k_hat"] == expected

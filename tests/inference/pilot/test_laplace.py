@@ -1,4 +1,4 @@
-"""The pilot against Gaussians of known moments, and what it must reach or refuse."""
+"""The Laplace pilot on Gaussians with known moments, on modes it must find, and on targets it must reject."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -28,7 +28,7 @@ def correlated(scales, seed=0):
 
 
 def gaussian(mean, covariance):
-    """Its log density; the constants stay in double precision where the pilot asks for it."""
+    """The log density of a Gaussian, with constants in double precision."""
     into_units = np.linalg.inv(np.linalg.cholesky(covariance))
     return lambda z: -0.5 * jnp.sum((into_units @ (z - mean)) ** 2)
 
@@ -48,7 +48,7 @@ def test_a_gaussian_of_any_scales_is_exact():
 
 @pytest.fixture(scope="module")
 def regression():
-    """60 rows whose columns have scales 0.01, 1 and 100."""
+    """60 rows, with columns of scale 0.01, 1 and 100 and an intercept."""
     rng = np.random.default_rng(0)
     x = np.column_stack([np.ones(60), rng.normal(size=(60, 3)) * [0.01, 1.0, 100.0]]).astype(np.float32)
     y = rng.uniform(size=60) < special.expit(x @ [0.3, 20.0, 1.0, -0.005])
@@ -91,7 +91,7 @@ def test_what_all_data_say_at_the_location_is_kept(regression, framed):
 
 
 def test_a_start_where_the_log_density_is_convex_leads_to_a_mode():
-    """Two wells in the first coordinate, tilted; 0 is near the saddle between them, where the curvature is +8."""
+    """A tilted double well in the first coordinate; 0 is near the saddle between the wells, with second derivative +8."""
 
     def two_wells(z):
         return -2 * (z[0] ** 2 - 1) ** 2 + 0.1 * z[0] - 0.5 * z[1] ** 2
@@ -103,7 +103,7 @@ def test_a_start_where_the_log_density_is_convex_leads_to_a_mode():
 
 
 def test_a_student_t_far_away_is_found():
-    """At 0 it is 50 scales away, where a heavy tail is convex and a Newton step leads off."""
+    """The start at 0 is 50 scales away. There the heavy tail is convex, and a plain Newton step moves away."""
     mean, degrees = np.array([50.0, -20.0]), 4.0
 
     def student(z):

@@ -96,9 +96,7 @@ def _tail(evidence: Evidence) -> Finding:
         sentence = "The fit's tails are lighter than the posterior's, but they carry almost no weight."
         return Finding("k_hat", k_hat, "good", sentence)
     good = "The fit covers the tails of the posterior."
-    doubtful = (
-        "The fit's tails are lighter than the posterior's: use sample(resample=True) and check extreme quantiles."
-    )
+    doubtful = "The fit's tails are lighter than the posterior's: use sample(resample=True) and check the tails."
     bad = "The posterior has mass where the fit has almost none: do not use this fit."
     return _judged("k_hat", k_hat, (0.7, 1.0), (good, doubtful, bad))
 
