@@ -157,7 +157,7 @@ def test_any_pytree_is_minimised_like_its_flat_vector():
 
 
 def test_steps_that_are_not_finite_are_undone():
-    """An inner function that is NaN for one sample in ten: 1 - 0.9^2 of the steps are hit and undone, the others converge."""
+    """An inner function that is NaN for one sample in ten: 1 - 0.9^2 of the steps are undone, the others converge."""
 
     def broken(theta, key):
         return jnp.where(noise(key) < 0.1, jnp.nan, 1.0) * theta

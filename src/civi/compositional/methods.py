@@ -1,7 +1,7 @@
 """The methods of the literature for E_nu[ f_nu( E_omega[ g_omega(theta) ] ) ], composed of the engine's parts.
 
-A method chooses the primary update, the point at which the tracker evaluates the inner mean, the smoothing weight beta_t
-and the sketch. G_t = grad g(theta_t)' grad f(y_t) is the gradient of step t.
+A method chooses the primary update, the point at which the tracker evaluates the inner mean, the smoothing weight
+beta_t and the sketch. G_t = grad g(theta_t)' grad f(y_t) is the gradient of step t.
 """
 
 from __future__ import annotations

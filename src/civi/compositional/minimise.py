@@ -112,8 +112,8 @@ def _oracle_calls(solver: CompositionalSolver) -> Int[Array, " steps"]:
     A tracker with an auxiliary update evaluates g a second time in every step, and also before the first step.
     """
     sizes = SampleSizes(solver.samples, solver.steps)
-    looks_again = isinstance(solver.tracker, Smoothing)
-    kinds = ("outer", "inner", "auxiliary") if looks_again else ("outer", "inner")
+    has_auxiliary = isinstance(solver.tracker, Smoothing)
+    kinds = ("outer", "inner", "auxiliary") if has_auxiliary else ("outer", "inner")
     t = jnp.arange(1, solver.steps + 1, dtype=float)
     per_step = sum(jax.vmap(lambda t, kind=kind: sizes.at(kind, t))(t) for kind in kinds)
-    return jnp.cumsum(per_step) + (first_count(sizes) if looks_again else 0)
+    return jnp.cumsum(per_step) + (first_count(sizes) if has_auxiliary else 0)

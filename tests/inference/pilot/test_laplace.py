@@ -91,7 +91,7 @@ def test_what_all_data_say_at_the_location_is_kept(regression, framed):
 
 
 def test_a_start_where_the_log_density_is_convex_leads_to_a_mode():
-    """A tilted double well in the first coordinate; 0 is near the saddle between the wells, with second derivative +8."""
+    """A tilted double well in the first coordinate; 0 is near the saddle, where the second derivative is +8."""
 
     def two_wells(z):
         return -2 * (z[0] ** 2 - 1) ** 2 + 0.1 * z[0] - 0.5 * z[1] ** 2

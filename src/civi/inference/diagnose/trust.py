@@ -93,7 +93,7 @@ def _tail(evidence: Evidence) -> Finding:
     """
     k_hat = float(np.median(evidence.k_hats))
     if 0.7 < k_hat <= 1 and _lost_efficiency(evidence) <= NEGLIGIBLE_LOSS:
-        sentence = "The fit's tails are lighter than the posterior's, but they carry almost no weight."
+        sentence = "The posterior's tails are heavier than the fit's, but they carry almost no weight."
         return Finding("k_hat", k_hat, "good", sentence)
     good = "The fit covers the tails of the posterior."
     doubtful = "The fit's tails are lighter than the posterior's: use sample(resample=True) and check the tails."
@@ -107,10 +107,10 @@ def _lost_efficiency(evidence: Evidence) -> float:
 
 
 def _efficiency(evidence: Evidence) -> Finding:
-    of_draws = "of the number of draws"
-    good = f"After importance weighting the effective sample size is at least a third {of_draws}."
-    doubtful = f"After importance weighting the effective sample size is below a third {of_draws}."
-    bad = f"After importance weighting the effective sample size is below a tenth {of_draws}."
+    size = "After importance weighting the effective sample size is"
+    good = f"{size} at least a third of the number of draws."
+    doubtful = f"{size} below a third of the number of draws: means and standard deviations may be off by 10 %."
+    bad = f"{size} below a tenth of the number of draws."
     return _judged("lost_efficiency", _lost_efficiency(evidence), (0.67, 0.9), (good, doubtful, bad))
 
 
@@ -124,7 +124,7 @@ def _moments(evidence: Evidence) -> Finding:
         shifts = (np.abs(evidence.draws.mean(0) - mean) / sd, np.abs(np.log(evidence.draws.std(0) / sd)))
     good = "Importance weighting changes means by at most 0.1 sd and standard deviations by at most 10 %."
     doubtful = "Importance weighting changes a mean by more than 0.1 sd or a standard deviation by more than 10 %."
-    bad = "Importance weighting changes a mean or a standard deviation completely: do not use this fit."
+    bad = "Importance weighting changes a mean or a standard deviation completely."
     return _judged("moments", float(np.max(shifts)), (0.1, 0.3), (good, doubtful, bad))
 
 
