@@ -1,6 +1,6 @@
 """A posterior as ArviZ InferenceData, so that az.summary, az.plot_*, az.loo and az.compare work on it.
 
-Every posterior has these groups:
+A posterior with a density always has these groups:
 
 - posterior: draws of the parameters, under the user's names;
 - sample_stats: lp (log p), log_q_lower and log_q_upper (bounds on log q), and log_weight (normalised, Pareto-smoothed).
