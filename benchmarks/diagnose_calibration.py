@@ -101,20 +101,20 @@ def fit(log_density: LogDensityOfZ, dim: int, key: int, steps: int | None = None
 
 def moved(posterior: SemiImplicitPosterior, shift: float, scale: float) -> SemiImplicitPosterior:
     """The same fit, moved by `shift` sd along every direction of its frame and scaled about its centre."""
-    seen: Any = posterior.seen
-    frame = seen.frame
+    framed: Any = posterior.target
+    frame = framed.frame
     centre = jnp.asarray(posterior.sample_unconstrained(jax.random.key(0), 2000).mean(0))
     location = centre + scale * (frame.location - centre) + shift * frame.factor.sum(1)
     parts = (location, scale * frame.factor)
-    changed = eqx.tree_at(lambda seen: (seen.frame.location, seen.frame.factor), seen, parts)
-    return replace(posterior, seen=changed)
+    changed = eqx.tree_at(lambda framed: (framed.frame.location, framed.frame.factor), framed, parts)
+    return replace(posterior, target=changed)
 
 
 def without_a_mode(key: int) -> SemiImplicitPosterior:
     """A good fit of one mode, judged as a fit of both."""
     target = LogDensity(two_modes, 2)
     lost = fit(one_mode, 2, key)
-    return replace(lost, seen=eqx.tree_at(lambda s: s.target, lost.seen, target), guesses=guesses_of(target))
+    return replace(lost, target=eqx.tree_at(lambda s: s.target, lost.target, target), guesses=guesses_of(target))
 
 
 def fits(first: int) -> Iterator[tuple[str, str, int, SemiImplicitPosterior]]:

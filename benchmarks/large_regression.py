@@ -46,21 +46,21 @@ def main() -> None:
     settings = default_settings("regression", "civi")
     problem_settings = replace(settings.problem, batch=options.batch)
     steps = options.steps or settings.solver.steps
-    seen, pilot_seconds, _ = clocked(lambda: settings.pilot.look(target))
+    framed, pilot_seconds, _ = clocked(lambda: settings.pilot.look(target))
     print(f"pilot on all rows: {pilot_seconds:.1f} s, peak {peak_megabytes():.0f} MB")
 
     def fit() -> Trained:
-        problem = make_problem(settings.family, seen, jax.random.key(0), problem_settings)
+        problem = make_problem(settings.family, framed, jax.random.key(0), problem_settings)
         return train(replace(settings.solver, steps=steps), problem, jax.random.key(1))
 
     trained, seconds, _ = clocked(fit)
     of_step = f"{1000 * trained.seconds / steps:.2f} ms a step"
     print(f"fit: {pilot_seconds + seconds:.1f} s in all, {of_step}, peak {peak_megabytes():.0f} MB")
 
-    draws = np.asarray(outward(seen, trained.problem.family.sample(jax.random.key(2), 20_000)))
-    factor = np.asarray(seen.frame.factor)
+    draws = np.asarray(outward(framed, trained.problem.family.sample(jax.random.key(2), 20_000)))
+    factor = np.asarray(framed.frame.factor)
     sd = np.sqrt((factor**2).sum(1))
-    ratio, error = draws.std(0) / sd, np.abs(draws.mean(0) - np.asarray(seen.frame.location)) / sd
+    ratio, error = draws.std(0) / sd, np.abs(draws.mean(0) - np.asarray(framed.frame.location)) / sd
     exact = factor @ factor.T / np.outer(sd, sd)
     correlation = np.abs(np.corrcoef(draws.T) - exact).max()
     print(f"sd ratio {ratio.min():.3f} to {ratio.max():.3f}")

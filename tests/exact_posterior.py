@@ -49,7 +49,7 @@ def exact(target, *args, dim=None, example=None, columns=2) -> SemiImplicitPoste
     history = {"step": np.arange(3), "neg_elbo": np.array([2.0, 1.5, np.nan])}
     return SemiImplicitPosterior(
         family=family,
-        seen=Framed.at(log_p, frame),
+        target=Framed.at(log_p, frame),
         constrain=space,
         guesses=guesses,
         history=history,

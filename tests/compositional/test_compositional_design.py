@@ -1,4 +1,4 @@
-"""Every method on a Bayesian experimental design whose expected information gain is a closed form."""
+"""All methods on a Bayesian experimental design whose expected information gain has a closed form."""
 
 import jax
 import jax.numpy as jnp
@@ -40,7 +40,7 @@ BEST = gain(np.stack(np.meshgrid(GRID, GRID), axis=-1)).max()
 
 
 def test_the_closed_forms():
-    """The gain, the best of all pairs of angles on a grid, and one direction: the first axis of the prior."""
+    """The gain; the best gain, against a grid of all pairs of angles; and the best single direction."""
     single = linear_design(jax.random.key(0), rows=1)
     now, gap, best, best_single = jax.jit(
         lambda at: (DESIGN.information_gain(at), DESIGN.gap(at), DESIGN.best_gain(), single.best_gain())
@@ -85,7 +85,7 @@ def test_a_good_design_is_found_from_a_bad_one(method, steps):
 
 
 def test_nested_monte_carlo_with_one_inner_sample_measures_one_direction_twice():
-    """E|X(w - w')|^2 is largest with all rows on the first axis of the prior: 1/2 log(1 + 2 * 4), not the best gain."""
+    """E|X(w - w')|^2 is largest if all rows are the first axis of the prior. The gain is then 1/2 log(1 + 2 * 4)."""
     missed = 1 - 0.5 * np.log(1 + 2 * 4.0) / BEST
     found = gaps(nmc(FirstOrder(learning_rate=0.03), Samples(16, 1)), 300)
     np.testing.assert_allclose(found, missed, atol=0.02)

@@ -1,4 +1,4 @@
-"""Every method on the mean-variance portfolio, whose optimum and whose nested bias are closed forms."""
+"""All methods on the mean-variance portfolio, where the optimum and the nested bias have closed forms."""
 
 import jax
 import numpy as np
@@ -39,7 +39,7 @@ def test_the_optimum_is_stationary_and_the_error_is_relative():
     ids=["scgd", "asc-pg", "cadam"],
 )
 def test_methods_that_track_reach_the_optimum(method, steps):
-    """Over the seeds the mean is the optimum within its standard error, and not the biased answer."""
+    """The mean over the seeds agrees with the optimum within its standard error, and not with the biased solution."""
     found = thetas(runs(method, steps))
     assert agrees(found, OPTIMUM)
     assert not agrees(found, OPTIMUM / 2)
@@ -55,7 +55,7 @@ def test_civi_reaches_the_optimum_with_the_theorem_s_batches():
 
 
 def test_the_wrong_sign_is_noticed():
-    """With the sign of the returns turned round, the methods reach -x*, and the comparison with x* says so."""
+    """With the sign of the returns flipped, the methods reach -x*, and the comparison with x* fails."""
     turned = Portfolio(-ASSETS.mean, ASSETS.factor, ASSETS.risk_aversion)
     found = thetas(runs(civi(), 200, turned))
     assert agrees(found, -OPTIMUM)
@@ -63,7 +63,7 @@ def test_the_wrong_sign_is_noticed():
 
 
 def test_nested_monte_carlo_with_one_inner_sample_reaches_half_the_optimum():
-    """K/(K + 1) x*: the bias does not go away, and the tests of the methods above would notice it."""
+    """The limit is K/(K + 1) x*. This bias does not vanish, and the tests above would detect it."""
     results = runs(nmc(FirstOrder("sgd", 0.3), Samples(16, 1)), 600)
     assert agrees(thetas(results), OPTIMUM / 2)
     assert not agrees(thetas(results), OPTIMUM)

@@ -1,4 +1,4 @@
-"""Input that cannot work is refused with a message that says what to do."""
+"""Invalid input is rejected with a message that says what to do."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""Oracles without noise: every method against a plain NumPy loop in double precision with hand-written derivatives."""
+"""Oracles without noise: all methods against a plain NumPy loop in double precision with hand-written derivatives."""
 
 import jax
 import jax.numpy as jnp
@@ -109,7 +109,7 @@ def test_a_loop_without_extrapolation_or_with_another_beta_is_told_apart():
 
 
 def test_with_a_linear_inner_function_extrapolation_is_exact_gradient_descent():
-    """y_t = g(theta_t) in every step, so the method is gradient descent on f(A theta)."""
+    """Then y_t = g(theta_t) in every step, so the method is gradient descent on f(A theta)."""
     matrix = np.array([[1.0, 0.5], [-0.3, 0.8], [0.2, -0.6]])
     linear = Oracles(lambda theta, key: matrix @ theta, lambda y, key: 0.5 * ((y - TARGET) ** 2).sum())
     theta, exact = START, []

@@ -1,4 +1,4 @@
-"""Parts of a step with noise: growing batches, log space, the sketch, keys, pytrees, and what is not finite."""
+"""Parts of a step with noise: growing batches, log space, the sketch, keys, pytrees, and non-finite values."""
 
 import math
 
@@ -25,7 +25,7 @@ METHOD, STEPS = cadam(samples=Samples(2, 3, 2)), 30
 
 
 def noise(key):
-    """Uniform in [0, 1) from the bits of the key itself, which compiles faster than a draw."""
+    """Uniform in [0, 1) from the bits of the key, which compiles faster than a call of jax.random."""
     return jax.random.key_data(key)[0].astype(float) / 2.0**32
 
 
@@ -116,7 +116,7 @@ def test_the_gradient_is_that_of_the_product_of_means():
 
 @pytest.mark.parametrize("form", ["dense", "sparse"])
 def test_a_sketched_gradient_is_unbiased(form):
-    """y has 6 entries of which f sees 4, and 2 are kept: the mean over sketches is the full gradient."""
+    """y has 6 entries, f depends on 4, and a sketch keeps 2: the mean over sketches is the full gradient."""
     matrix = jnp.asarray(np.random.default_rng(0).normal(size=(6, 3)), float)
     coefficient = np.array([1.0, -2.0, 0.0, 0.5, 0.0, 1.5])
     problem = Oracles(lambda theta, key: matrix @ theta, lambda y, key: coefficient @ y)
@@ -157,7 +157,7 @@ def test_any_pytree_is_minimised_like_its_flat_vector():
 
 
 def test_steps_that_are_not_finite_are_undone():
-    """An inner function that is NaN for one sample in ten: 1 - 0.9^2 of the steps see one, the others converge."""
+    """An inner function that is NaN for one sample in ten: 1 - 0.9^2 of the steps are undone, the others converge."""
 
     def broken(theta, key):
         return jnp.where(noise(key) < 0.1, jnp.nan, 1.0) * theta

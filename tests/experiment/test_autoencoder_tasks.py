@@ -182,7 +182,7 @@ def test_the_posterior_file_of_images_draws_the_draws_of_the_run_bit_for_bit(mni
     assert probability.shape == (16, 784)
     assert (probability > 0).all()
     assert (probability < 1).all()
-    with pytest.raises(TargetError, match=r"one for every datum: call given\(x\) with your data first"):
+    with pytest.raises(TargetError, match=r"one posterior per data point\): call given\(x\) with your data first"):
         loaded.sample(jax.random.key(0), 5)
 
 
@@ -243,16 +243,16 @@ def test_nuts_is_refused(task, failing, tmp_path):
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ("problem.batch=none", r"an autoencoder sees a batch of data in each step: set problem.batch"),
+        ("problem.batch=none", r"an autoencoder needs a batch of data in each step: set problem.batch"),
         ("problem.batch=0", r"problem.batch must be at least 1, or none, not 0"),
         (
             "samples.outer=3",
-            r"outer samples for every datum: samples.outer \(3\) must be problem.batch \(4\) or",
+            r"outer samples for every data point: samples.outer \(3\) must be problem.batch \(4\) or",
         ),
         ("problem.batch=13", r"problem.batch \(13\) is larger than the data \(12 rows\)"),
         ("family.noise_layer=3", r"family.noise_layer must be 1 to 2, not 3"),
         ("pool.renew=0.5", r"problem.batch keeps a batch of data .* set pool.renew to 1"),
-        ("pilot=laplace", r"an autoencoder has one for every datum: set pilot=none"),
+        ("pilot=laplace", r"an autoencoder has one per data point: set pilot=none"),
     ],
 )
 def test_settings_that_cannot_work_end_in_one_line(setting, message, failing, tmp_path):

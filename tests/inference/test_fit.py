@@ -1,4 +1,4 @@
-"""`civi.fit` against exact posteriors: a Gaussian of bad scale, and a conjugate NumPyro model."""
+"""`civi.fit` against exact posteriors: a badly scaled Gaussian and a conjugate NumPyro model."""
 
 import dataclasses
 
@@ -31,7 +31,7 @@ def log_density(z):
 
 
 def conjugate(scale, y=None):
-    """mu ~ N(0, 2), y ~ N(mu, scale): the posterior of mu is normal. tau is not informed by the data."""
+    """mu ~ N(0, 2), y ~ N(mu, scale): the posterior of mu is normal. The data carry no information on tau."""
     mu = numpyro.sample("mu", dist.Normal(0, 2))
     tau = numpyro.sample("tau", dist.LogNormal(0.5, 0.4))
     numpyro.deterministic("both", jnp.stack([mu, tau]))
@@ -81,16 +81,16 @@ def test_independent_runs_agree_and_training_says_how_it_ended(gaussian):
 
 
 def again(**options):
-    """The program is compiled already."""
+    """The same fit with another key; its program has already been compiled."""
     return civi.fit(log_density, dim=3, key=jax.random.key(1), steps=400, progress=False, **options)
 
 
-def test_training_stops_when_nothing_more_is_gained(monkeypatch):
-    monkeypatch.setattr(restarts, "LOOK", 50)
-    monkeypatch.setattr(restarts, "FIRST_LOOK", 100)
+def test_training_stops_when_the_elbo_stops_improving(monkeypatch):
+    monkeypatch.setattr(restarts, "CHECK_EVERY", 50)
+    monkeypatch.setattr(restarts, "FIRST_CHECK", 100)
     monkeypatch.setattr(restarts, "GAIN", 1.0)
     stopped = again(seconds=600)
-    assert stopped.message == "nothing more was gained after 100 steps; finished after 200"
+    assert stopped.message == "the ELBO stopped improving after 100 steps; finished after 200 steps"
     np.testing.assert_array_equal(stopped.history["step"], np.arange(1, 201))
     assert np.isfinite(stopped.history["neg_elbo"]).all()
 
@@ -103,11 +103,11 @@ def test_training_stops_in_time_and_says_so():
 
 @pytest.mark.parametrize(("shift", "scale"), [(0.0, 0.5), (3.0, 1.0)], ids=["scale halved", "mean shifted"])
 def test_a_fit_that_is_moved_away_is_not_called_good(gaussian, shift, scale):
-    frame = gaussian.seen.frame
+    frame = gaussian.target.frame
     moved = eqx.tree_at(
         lambda f: (f.location, f.factor), frame, (frame.location + shift * frame.factor.sum(1), frame.factor * scale)
     )
-    bad = dataclasses.replace(gaussian, seen=eqx.tree_at(lambda s: s.frame, gaussian.seen, moved))
+    bad = dataclasses.replace(gaussian, target=eqx.tree_at(lambda s: s.frame, gaussian.target, moved))
     assert bad.diagnose(jax.random.key(3)).verdict != "good"
 
 

@@ -1,4 +1,4 @@
-"""What `civi.fit` takes: pytrees and masked data, and which targets and options it refuses."""
+"""What `civi.fit` accepts (pytrees and masked data), and the targets and options that it rejects."""
 
 import re
 from functools import partial
@@ -28,7 +28,7 @@ def level(scale, y=None):
 
 
 def test_an_example_pytree_gives_draws_of_its_structure(monkeypatch):
-    """A run of five steps after a pilot without refinement, as the structure is all that matters."""
+    """Five steps after a pilot without refinement are enough, because only the structure is tested."""
     monkeypatch.setattr(recipe, "Gaussian", partial(Gaussian, steps=0))
 
     def of_tree(parameters):
@@ -40,7 +40,7 @@ def test_an_example_pytree_gives_draws_of_its_structure(monkeypatch):
     draws, flat = fitted.sample(jax.random.key(1), 7), fitted.sample_unconstrained(jax.random.key(1), 7)
     assert {name: value.shape for name, value in draws.items()} == {"a": (7, 2), "b": (7,)}
     np.testing.assert_array_equal(np.column_stack([draws["a"], draws["b"]]), flat)
-    assert (fitted.message, fitted.converged) == ("finished 5 steps, and was still gaining", False)
+    assert (fitted.message, fitted.converged) == ("finished 5 steps; the ELBO was still improving", False)
     assert fitted.r_hat is None
 
 
@@ -102,8 +102,8 @@ def keeping(z):
         (lambda z: z[z > 0].sum(), {"dim": 2}, "indexed by a mask that JAX traces"),
         (keeping, {"dim": 2}, "keeps a value of its own call in a global, an attribute or an outer list"),
         (lambda z: -z @ z + np.random.normal(), {"dim": 2}, "another function at every call"),
-        (lambda z: -0.5 * (z[0] + z[1] - 1) ** 2, {"dim": 2}, "improper: it has no end along z"),
-        (lambda z: z[1] - 0.5 * z[0] ** 2, {"dim": 2}, "improper: it has no end along z[1]"),
+        (lambda z: -0.5 * (z[0] + z[1] - 1) ** 2, {"dim": 2}, "looks improper along z"),
+        (lambda z: z[1] - 0.5 * z[0] ** 2, {"dim": 2}, "looks improper along z[1]"),
     ],
 )
 def test_a_target_that_cannot_be_fitted_is_refused(target, options, message):

@@ -1,4 +1,4 @@
-"""InferenceData of an exact posterior against closed forms, and az.loo and az.compare on it."""
+"""InferenceData of an exact posterior against closed forms, and the results of az.loo and az.compare."""
 
 import jax
 import numpy as np
@@ -58,7 +58,7 @@ def test_the_likelihood_and_the_predictions_of_a_row_are_exact(data):
 
 
 def exact_loo(design: np.ndarray) -> float:
-    """Sum over rows of log p(y_n given the other rows), a normal in closed form."""
+    """Sum over rows of log p(y_n | the other rows), each a normal density in closed form."""
     total = 0.0
     for n in range(ROWS):
         rest, left = np.delete(design, n, 0), np.delete(Y, n)

@@ -1,4 +1,4 @@
-"""`Posterior.save` and `civi.load`: the same draws bit for bit, and every kind of wrong file refused."""
+"""`Posterior.save` and `civi.load`: a loaded posterior gives the same draws bit for bit; invalid files are rejected."""
 
 import json
 import zipfile
@@ -47,7 +47,7 @@ def test_with_its_model_it_is_whole_again(posterior, saved):
     for name in ("a", "b", "end"):
         np.testing.assert_array_equal(ours[name], theirs[name])
     w = jnp.array([0.3, -0.7])
-    assert float(loaded.seen.log_prob(w)) == float(posterior.seen.log_prob(w))
+    assert float(loaded.target.log_prob(w)) == float(posterior.target.log_prob(w))
 
 
 def test_without_its_model_it_says_what_needs_it(saved):
@@ -60,9 +60,9 @@ def test_without_its_model_it_says_what_needs_it(saved):
 
 
 def test_another_target_is_refused(saved):
-    with pytest.raises(TargetError, match="has 2 unconstrained parameters and the target 1"):
+    with pytest.raises(TargetError, match="has 2 unconstrained parameters, the target has 1"):
         civi.load(saved, level, X, Y)
-    with pytest.raises(TargetError, match="not the one of the fit: log p at the fit's location is"):
+    with pytest.raises(TargetError, match="not the one that was fitted: log p at the location of the fit is"):
         civi.load(saved, line, X, Y + 1)
 
 
@@ -97,7 +97,7 @@ def test_a_file_is_not_overwritten_unless_asked(posterior, saved):
 
 
 def rewritten(path, **changes):
-    """The same file with other members."""
+    """Rewrite the file with some of its members changed."""
     with zipfile.ZipFile(path) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
     with zipfile.ZipFile(path, "w") as archive:
@@ -112,7 +112,7 @@ def header(path, **changes):
 
 def test_files_that_are_not_a_whole_posterior_are_refused(saved):
     whole = saved.read_bytes()
-    location = whole.index(np.asarray(civi.load(saved).seen.frame.location).tobytes())
+    location = whole.index(np.asarray(civi.load(saved).target.frame.location).tobytes())
 
     def refused(data: bytes, message: str) -> None:
         saved.write_bytes(data)
@@ -135,7 +135,7 @@ def test_files_that_are_not_a_whole_posterior_are_refused(saved):
         (
             "format.json",
             {"version": 3},
-            "has version 3 of the format, written by civi 0.1.0, and this civi reads version 2",
+            "has version 3 of the format, written by civi 0.1.0, but this civi reads version 2",
         ),
         ("format.json", {"format": "other"}, "is not a civi posterior"),
         ("content.json", b"{}", "damaged: content.json does not match its checksum"),
@@ -149,6 +149,6 @@ def test_another_format_or_content_is_refused(saved, member, change, message):
 
 
 def test_a_double_precision_posterior_is_not_rounded_silently():
-    with pytest.raises(DataError, match="fitted in float64: switch that on first"):
+    with pytest.raises(DataError, match="fitted in float64: enable that first"):
         unpack({"array": "x", "jax": True}, KNOWN, {"x": np.zeros(2)})
     assert unpack({"array": "x", "jax": True}, KNOWN, {"x": np.zeros(2, np.float32)}).dtype == jnp.float32

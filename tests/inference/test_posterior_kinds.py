@@ -1,4 +1,4 @@
-"""Posteriors of every kind: the draws of chains and the encoders of data, saved, loaded, diagnosed and refused."""
+"""Other kinds of posterior (draws of Markov chains, encoders of data): saving, loading, diagnosis and errors."""
 
 import json
 import zipfile
@@ -29,7 +29,7 @@ HISTORY = {"step": np.arange(1.0, 4.0), "neg_elbo": np.array([2.0, np.nan, 1.5])
 
 
 def reference(r_hat=1.0, effective_size=1000.0, divergences=0) -> Reference:
-    """Chains whose draws are all different, with a quality of our choice; the second parameter is the worse one."""
+    """Chains whose draws are all different, with the given diagnostics for the second (worse) parameter."""
     draws = np.random.default_rng(0).normal(size=(CHAINS, DRAWS, 2)).astype(np.float32)
     return Reference(draws, np.array([1.0, r_hat]), np.array([2000.0, effective_size]), divergences)
 
@@ -134,7 +134,7 @@ def sentences() -> Sentences:
 
 @pytest.fixture(scope="module")
 def encoders():
-    """A posterior for images and one for sentences, each with two data to condition on."""
+    """A posterior for images and one for sentences, each with two data points to condition on."""
     images = image_model()
     shape = TextArchitecture(hidden=(4,), latent_dim=2, noise_dim=3, embedding=3, recurrent=4)
     text = filled(shape, sentences())
@@ -185,14 +185,14 @@ class TestEncoders:
             lambda: posterior.to_inference_data(KEY),
         ]
         for asked in needing:
-            with pytest.raises(TargetError, match=r"amortised, one for every datum: call given\(x\) with your data"):
+            with pytest.raises(TargetError, match=r"one posterior per data point\): call given\(x\) with your data"):
                 asked()
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_the_family_of_every_solver_is_saved_bit_for_bit(solver, tmp_path):
     family = SOLVERS[solver](Architecture(hidden=(3,))).family.init(2, KEY)
-    posterior = SemiImplicitPosterior(family=family, seen=star(), history=HISTORY)
+    posterior = SemiImplicitPosterior(family=family, target=star(), history=HISTORY)
     loaded = saved_and_loaded(posterior, tmp_path / "toy.civi")
     assert_same_bits(loaded.family, family)
     assert (loaded.guesses, loaded.converged, loaded.r_hat) == (None, None, None)
@@ -210,13 +210,13 @@ def test_the_encoder_of_every_solver_is_saved_bit_for_bit(solver, tmp_path):
 def test_a_posterior_without_a_frame_takes_its_target_again(tmp_path):
     family = Architecture(hidden=(3,)).init(2, KEY)
     target = star()
-    whole = SemiImplicitPosterior(family=family, seen=target)
+    whole = SemiImplicitPosterior(family=family, target=target)
     whole.save(tmp_path / "toy.civi")
     loaded = civi.load(tmp_path / "toy.civi", lambda z: target.log_prob(z))
     assert loaded.bounds(KEY, 20, 20) == whole.bounds(KEY, 20, 20)
     with pytest.raises(TargetError, match="loaded without its target"):
         civi.load(tmp_path / "toy.civi").bounds(KEY, 20, 20)
-    with pytest.raises(TargetError, match="has 2 unconstrained parameters and the target 3"):
+    with pytest.raises(TargetError, match="has 2 unconstrained parameters, the target has 3"):
         civi.load(tmp_path / "toy.civi", lambda z: -0.5 * z @ z, dim=3)
 
 
@@ -237,6 +237,6 @@ def test_a_file_of_format_version_1_is_refused_in_one_line(sampled, tmp_path):
     with pytest.raises(DataError) as refused:
         civi.load(path)
     assert str(refused.value) == (
-        f"{path} has version 1 of the format, written by civi 0.0.9, and this civi reads version 2: use that civi, or "
-        "fit again"
+        f"{path} has version 1 of the format, written by civi 0.0.9, but this civi reads version 2: use civi 0.0.9, "
+        "or fit again"
     )

@@ -1,7 +1,7 @@
-"""Compositional optimisation of any E_nu[ f_nu( E_omega[ g_omega(theta) ] ) ] from samples of f and g.
+"""Compositional optimisation: minimise any E_nu[ f_nu( E_omega[ g_omega(theta) ] ) ] from samples of f and g.
 
-The engine is the one that fits semi-implicit posteriors (`civi.solver.engine`). `problems` has two problems with known
-answers; `python -m civi.compositional` compares the methods on them.
+It uses the same engine as semi-implicit inference (`civi.solver.engine`). `problems` has two problems with known
+solutions, and `python -m civi.compositional` compares the methods on them.
 """
 
 from civi.compositional.methods import METHODS, asc_pg, cadam, civi, nmc, scgd

@@ -1,4 +1,4 @@
-"""Every method on both problems with known answers: a table and a figure at an equal number of oracle calls."""
+"""All methods on the problems with known solutions, at an equal number of oracle calls: a table and a figure."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ matplotlib.use("Agg")
 
 
 class Entry(NamedTuple):
-    """A line of the table: about 96,000 oracle calls."""
+    """One row of a table: a method and a number of steps that takes about 96,000 oracle calls."""
 
     name: str
     method: CompositionalSolver
     steps: int
 
 
-class Arena(NamedTuple):
-    """A problem, where to start, and how far a theta is from the answer."""
+class Benchmark(NamedTuple):
+    """A problem, the starting point theta_1, and `gap`, the distance of a theta from the solution."""
 
     name: str
     problem: Oracles
@@ -43,7 +43,7 @@ class Arena(NamedTuple):
 
 
 def entries(sketch: Sketch) -> list[Entry]:
-    """All methods with their default constants; the growing batches of civi leave it fewer steps."""
+    """All methods with their default constants. civi takes fewer steps, because its batches grow."""
     growing = Samples(1, 1, growth=0.8)
     return [
         Entry("scgd", scgd(), 2000),
@@ -56,48 +56,59 @@ def entries(sketch: Sketch) -> list[Entry]:
     ]
 
 
-def arenas() -> list[tuple[Arena, list[Entry]]]:
-    """The portfolio (n = 5 entries of y) and the design (n = 64), also with less noise: densities with sharp peaks."""
+def benchmarks() -> list[tuple[Benchmark, list[Entry]]]:
+    """The portfolio (y has n = 5 entries) and the design (n = 64) with two noise levels.
+
+    With less noise the densities of the design have sharper peaks.
+    """
     assets = portfolio()
-    trade = Arena("portfolio", assets.problem, jnp.zeros_like(assets.mean), assets.error)
+    trade = Benchmark("portfolio", assets.problem, jnp.zeros_like(assets.mean), assets.error)
     start = jnp.pi * 2 / 3 + jnp.array([-0.2, 0.2])
     rows = [(trade, entries(Sketch("dense", 3)))]
     for noise in (1.0, 0.3):
         design = linear_design(jax.random.key(5), noise=noise)
-        arena = Arena(f"design, noise {noise:g}", design.problem, start, design.gap)
-        rows.append((arena, entries(Sketch("sparse", 16))))
+        benchmark = Benchmark(f"design, noise {noise:g}", design.problem, start, design.gap)
+        rows.append((benchmark, entries(Sketch("sparse", 16))))
     return rows
 
 
-def run(arena: Arena, entry: Entry, seeds: int) -> Result:
-    """All seeds of one line at once; `measured` is the gap after every step."""
+def run(benchmark: Benchmark, entry: Entry, seeds: int) -> Result:
+    """Run all seeds of one entry as one program. `measured` of the result is the gap after every step."""
     keys = jax.random.split(jax.random.key(0), seeds)
-    return jax.vmap(lambda key: minimise(arena.problem, arena.theta_1, key, entry.method, entry.steps, arena.gap))(keys)
+    return jax.vmap(
+        lambda key: minimise(benchmark.problem, benchmark.theta_1, key, entry.method, entry.steps, benchmark.gap)
+    )(keys)
 
 
-def table(arena: Arena, lines: list[tuple[Entry, Result]]) -> str:
-    """Markdown: the gap of the last theta, mean over seeds and spread, and the gap of the mean theta where that says
-    something (not for angles).
+def table(benchmark: Benchmark, lines: list[tuple[Entry, Result]]) -> str:
+    """The results of one benchmark as a Markdown table.
+
+    It has the mean and standard deviation over the seeds of the gap of the last theta, and the gap of the mean theta.
+    The latter is left out for angles, whose mean is not meaningful.
     """
     rows = ["| method | steps | oracle calls | gap: mean (sd) over seeds | gap of the mean theta | steps undone |"]
     rows.append("|---|---|---|---|---|---|")
     for entry, result in lines:
         last = np.asarray(result.measured)[:, -1]
-        centre = f"{float(arena.gap(result.theta.mean(axis=0))):.1%}" if arena.name == "portfolio" else "-"
+        centre = f"{float(benchmark.gap(result.theta.mean(axis=0))):.1%}" if benchmark.name == "portfolio" else "-"
         calls, undone = int(result.history.oracle_calls[0, -1]), int(result.skipped.sum())
         cells = [entry.name, entry.steps, f"{calls:,}", f"{last.mean():.2%} ({last.std(ddof=1):.2%})", centre, undone]
         rows.append("| " + " | ".join(str(cell) for cell in cells) + " |")
     return "\n".join(rows)
 
 
-def draw(results: list[tuple[Arena, list[tuple[Entry, Result]]]], path: Path) -> Path:
-    """Gap against oracle calls: the median of the seeds, and the band of their middle 80%."""
+def draw(results: list[tuple[Benchmark, list[tuple[Entry, Result]]]], path: Path) -> Path:
+    """Plot the gap against the oracle calls: the median over the seeds, with a band from the 10 % to the 90 % quantile.
+
+    Returns:
+        The path of the figure.
+    """
     figure = Figure(figsize=(14, 4.4), layout="constrained")
     axes = figure.subplots(1, len(results))
-    for ax, (arena, lines) in zip(axes, results, strict=True):
+    for ax, (benchmark, lines) in zip(axes, results, strict=True):
         _panel(ax, lines)
-        measure = "|x - x*| / |x*|" if arena.name == "portfolio" else "share of the best information gain missed"
-        ax.set(title=arena.name, ylabel=f"gap: {measure}")
+        measure = "|x - x*| / |x*|" if benchmark.name == "portfolio" else "share of the best information gain missed"
+        ax.set(title=benchmark.name, ylabel=f"gap: {measure}")
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside right center", frameon=False)
     figure.savefig(path, dpi=130)
     return path

@@ -1,7 +1,7 @@
 """The methods of the literature for E_nu[ f_nu( E_omega[ g_omega(theta) ] ) ], composed of the engine's parts.
 
-Each is a choice of primary update, of the point at which the inner mean is looked at again, of the smoothing weight
-beta_t and of a sketch. G_t = grad g(theta_t)' grad f(y_t) is the gradient of a step.
+A method chooses the primary update, the point at which the tracker evaluates the inner mean, the smoothing weight
+beta_t and the sketch. G_t = grad g(theta_t)' grad f(y_t) is the gradient of step t.
 """
 
 from __future__ import annotations
@@ -24,8 +24,13 @@ def scgd(c_alpha: float = 0.5, c_beta: float = 1.0, samples: Samples = SIXTEEN) 
         theta_{t+1} = theta_t - alpha_t G_t                          alpha_t = C_alpha t^(-3/4)
         y_{t+1}     = (1 - beta_t) y_t + beta_t g(theta_{t+1})       beta_t  = C_beta t^(-1/2)
 
-    The paper smooths at theta_t before the gradient; here, as in the other methods, at theta_{t+1} after it, with fresh
-    samples. Both are the same sequence except for the first y.
+    The paper updates y at theta_t, before the gradient. Here, as in the other methods, y is updated at theta_{t+1},
+    after the gradient and with fresh samples. Both give the same sequence except for the first y.
+
+    Args:
+        c_alpha: constant C_alpha of the step size.
+        c_beta: constant C_beta of the smoothing weight.
+        samples: number of outer and inner samples per step.
     """
     return _solver(samples, Smoothed(c_beta, 1 / 2), FirstOrder("sgd", c_alpha, "power", 3 / 4))
 
@@ -40,6 +45,13 @@ def asc_pg(
         y_{t+1}     = (1 - beta_t) y_t + beta_t g(z_{t+1})           beta_t  = C_beta t^(-4/9)
 
     R(theta) = l1 |theta|_1 + l2/2 |theta|_2^2 is added to the objective.
+
+    Args:
+        c_alpha: constant C_alpha of the step size.
+        c_beta: constant C_beta of the smoothing weight.
+        l1: weight of the L1 penalty.
+        l2: weight of the L2 penalty.
+        samples: number of outer and inner samples per step.
     """
     update = FirstOrder("sgd", c_alpha, "power", 5 / 9, l1=l1, l2=l2)
     return _solver(samples, Extrapolated(c_beta, 4 / 9), update)
@@ -60,8 +72,16 @@ def cadam(
         z_{t+1}     = (1 - 1/beta) theta_t + theta_{t+1} / beta
         y_{t+1}     = (1 - beta) y_t + beta g(z_{t+1})
 
-    with alpha_t, gamma1_t, gamma2_t of `civi.update.schedule` and beta = C_beta. The batch is constant unless
-    samples.growth is set.
+    The schedules alpha_t, gamma1_t and gamma2_t are those of `civi.update.schedule`, and beta = C_beta. The sample
+    sizes are constant unless samples.growth is set.
+
+    Args:
+        c_alpha: constant of the step size.
+        c_beta: the smoothing weight.
+        c_gamma: constant of gamma1_t.
+        mu: decay rate of gamma1_t.
+        xi: the small number that is added to sqrt(v_t).
+        samples: number of outer and inner samples per step.
     """
     return _solver(samples, Extrapolated(c_beta), CiviAdam(c_alpha, c_gamma, mu, xi))
 
@@ -79,16 +99,29 @@ def civi(
 
         G_t = n/d sum over k in S_t of grad g_k(theta_t) df/dy_k(y_t),        S_t: d of the n entries of y
 
-    Algorithm 2 pairs the samples of f and g; here, as in Algorithm 1, each is averaged first. Without a sketch and with
-    the same samples, `civi` and `cadam` are the same method.
+    Algorithm 2 pairs the samples of f and g. Here, as in Algorithm 1, each is averaged first. Without a sketch and with
+    the same sample sizes, `civi` and `cadam` are the same method.
+
+    Args:
+        c_alpha: constant of the step size.
+        c_beta: the smoothing weight.
+        c_gamma: constant of gamma1_t.
+        mu: decay rate of gamma1_t.
+        xi: the small number that is added to sqrt(v_t).
+        samples: number of outer and inner samples per step.
+        sketch: which d of the n entries of y a gradient uses; all by default.
     """
     return _solver(samples, Extrapolated(c_beta), CiviAdam(c_alpha, c_gamma, mu, xi), sketch)
 
 
 def nmc(update: Update | None = None, samples: Samples = SIXTEEN) -> CompositionalSolver:
-    """Nested Monte Carlo: no tracking, G_t = grad g(theta_t)' grad f(g(theta_t)) from this step's samples alone.
+    """Nested Monte Carlo: no tracker, G_t = grad g(theta_t)' grad f(g(theta_t)) from the samples of this step alone.
 
-    Its bias falls as 1/K2 and not with the steps. The update is Optax's adam, rmsprop or sgd.
+    Its bias is proportional to 1/K2, where K2 is the number of inner samples, and does not decrease with the steps.
+
+    Args:
+        update: the update, for example Optax's adam, rmsprop or sgd.
+        samples: number of outer and inner samples per step.
     """
     return _solver(samples, NoTracker(), update or FirstOrder())
 

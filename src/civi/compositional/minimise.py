@@ -1,4 +1,4 @@
-"""`minimise`: a compositional problem of the user's own on the same engine as semi-implicit inference."""
+"""`minimise`: solve a compositional problem of your own with the engine of semi-implicit inference."""
 
 from __future__ import annotations
 
@@ -22,7 +22,14 @@ from civi.update import SampleSizes
 
 
 class History(NamedTuple):
-    """Per step: the mean of f at y_t, the gradient's norm, calls of f and g so far, whether the step was undone."""
+    """Arrays with one entry per step.
+
+    Attributes:
+        objective: mean of f at y_t.
+        gradient_norm: norm of the gradient.
+        oracle_calls: total number of calls of f and g so far.
+        skipped: whether the step was undone because it was not finite.
+    """
 
     objective: Float[Array, "*steps"]
     gradient_norm: Float[Array, "*steps"]
@@ -31,7 +38,7 @@ class History(NamedTuple):
 
 
 class Result(NamedTuple):
-    """The last theta, the history (arrays with one entry per step), and `measure` of every iterate where given."""
+    """The last theta, the history, and the value of `measure` after every step (None without `measure`)."""
 
     theta: Any
     history: History
@@ -39,7 +46,7 @@ class Result(NamedTuple):
 
     @property
     def skipped(self) -> Array:
-        """How many steps were not finite and left theta as it was."""
+        """Number of steps that were undone because they were not finite."""
         return self.history.skipped.sum(axis=-1)
 
 
@@ -51,17 +58,21 @@ def minimise(
     steps: int = 2000,
     measure: Callable[[Any], Any] | None = None,
 ) -> Result:
-    """Minimise E_nu[ f_nu( E_omega[ g_omega(theta) ] ) ] from theta_1. The function can be transformed by JAX: vmap it
-    over keys to run many seeds at once.
+    """Minimise E_nu[ f_nu( E_omega[ g_omega(theta) ] ) ], starting at theta_1.
+
+    This function can be transformed by JAX: apply vmap over keys to run many seeds at once.
 
     Args:
         oracles: inner(theta, key) and outer(y, key), each for one random sample.
-        theta_1: where to start, any pytree of float arrays.
+        theta_1: starting point, any pytree of float arrays.
         key: random key; step t draws from fold_in(key, t).
-        method: a name (scgd, asc-pg, cadam, civi, nmc) or one of the functions of `civi.compositional.methods` called
-            with constants of your own, for example civi(c_alpha=0.1).
+        method: a name (scgd, asc-pg, cadam, civi, nmc) or the result of one of the functions in
+            `civi.compositional.methods` with your own constants, for example civi(c_alpha=0.1).
         steps: number of steps. A step that is not finite is undone and counted in `skipped`.
         measure: a function of theta whose value is stored after every step.
+
+    Returns:
+        The last theta, the history, and the values of `measure`.
     """
     require(steps >= 1, f"steps must be at least 1, not {steps}")
     solver = replace(_solver(method), steps=steps)
@@ -96,10 +107,13 @@ def _run(
 
 
 def _oracle_calls(solver: CompositionalSolver) -> Int[Array, " steps"]:
-    """Calls of f and g up to every step; a tracker that looks again calls g once more, and before the first step."""
+    """Total number of calls of f and g after every step.
+
+    A tracker with an auxiliary update evaluates g a second time in every step, and also before the first step.
+    """
     sizes = SampleSizes(solver.samples, solver.steps)
-    looks_again = isinstance(solver.tracker, Smoothing)
-    kinds = ("outer", "inner", "auxiliary") if looks_again else ("outer", "inner")
+    has_auxiliary = isinstance(solver.tracker, Smoothing)
+    kinds = ("outer", "inner", "auxiliary") if has_auxiliary else ("outer", "inner")
     t = jnp.arange(1, solver.steps + 1, dtype=float)
     per_step = sum(jax.vmap(lambda t, kind=kind: sizes.at(kind, t))(t) for kind in kinds)
-    return jnp.cumsum(per_step) + (first_count(sizes) if looks_again else 0)
+    return jnp.cumsum(per_step) + (first_count(sizes) if has_auxiliary else 0)

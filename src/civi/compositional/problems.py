@@ -1,4 +1,4 @@
-"""Two problems outside variational inference whose answers are known in closed form."""
+"""Two problems outside variational inference whose solutions are known in closed form."""
 
 from __future__ import annotations
 
@@ -13,12 +13,17 @@ from civi.problem.oracles import Oracles
 
 
 class Portfolio(eqx.Module):
-    """Mean-variance portfolio: maximise E[r'x] - lambda Var[r'x] over positions x, returns r ~ N(mean, L L').
+    """Mean-variance portfolio: maximise E[r'x] - lambda Var[r'x] over positions x, with returns r ~ N(mean, L L').
 
         g_omega(x) = (x, r_omega'x),    f_nu(x, m) = -m + lambda (r_nu'x - m)^2
 
-    x* = (L L')^-1 mean / (2 lambda). Nested Monte Carlo with K inner samples sees the variance (1 + 1/K) times, so that
-    it converges to x* K/(K + 1).
+    The optimum is x* = (L L')^-1 mean / (2 lambda). Nested Monte Carlo with K inner samples overestimates the variance
+    by the factor (1 + 1/K), so it converges to x* K/(K + 1).
+
+    Attributes:
+        mean: expected returns.
+        factor: L.
+        risk_aversion: lambda.
     """
 
     mean: Float[Array, " A"]
@@ -27,7 +32,7 @@ class Portfolio(eqx.Module):
 
     @property
     def problem(self) -> Oracles:
-        """In compositional form."""
+        """The problem in compositional form."""
         return Oracles(self.inner, self.outer)
 
     def returns(self, key: PRNGKeyArray) -> Float[Array, " A"]:
@@ -42,29 +47,37 @@ class Portfolio(eqx.Module):
         return -expected + self.risk_aversion * (self.returns(key) @ x - expected) ** 2
 
     def optimum(self) -> Float[Array, " A"]:
-        """x*."""
+        """The optimum x*."""
         return jnp.linalg.solve(2 * self.risk_aversion * self.factor @ self.factor.T, self.mean)
 
     def nested_optimum(self, inner: int) -> Float[Array, " A"]:
-        """What nested Monte Carlo with this many inner samples converges to."""
+        """The point to which nested Monte Carlo with this number of inner samples converges."""
         return self.optimum() * inner / (inner + 1)
 
     def error(self, x: Float[Array, " A"]) -> Float[Array, ""]:
-        """|x - x*| / |x*|."""
+        """The relative error |x - x*| / |x*|."""
         return jnp.linalg.norm(x - self.optimum()) / jnp.linalg.norm(self.optimum())
 
 
 class LinearDesign(eqx.Module):
-    """Bayesian experimental design: angles theta of R directions to measure in the plane.
+    """Bayesian experimental design: choose the angles theta of R measurement directions in the plane.
 
         y = X(theta) w + noise e,    rows of X: (cos theta_r, sin theta_r),    w ~ N(0, L L'),    e ~ N(0, I)
 
     The expected information gain E_{w,y}[log p(y|w) - log E_{w'} p(y|w')] is 1/2 log det(I + X L L' X' / noise^2).
-    Over a fixed pool of outer samples (w_j, e_j), with y_j = X w_j + noise e_j, its negative is the paper's Eq. Final:
+    Over a fixed pool of outer samples (w_j, e_j), with y_j = X w_j + noise e_j, its negative has the form of Eq. Final
+    of the paper:
 
         log g_omega(theta)_j = log p(y_j | w_omega) - log p(y_j | w_j),    f_nu(y) = log y_nu,    nu uniform in 1..n
 
-    The pool's second moments are made exact, which makes the mean over the pool equal to the gain for every design.
+    The first and second moments of the pool are made exact. The mean over the pool then equals the expected information
+    gain for every design.
+
+    Attributes:
+        factor: L.
+        noise: standard deviation of the measurement noise.
+        weight_J: the weights w_j of the pool.
+        error_J: the errors e_j of the pool.
     """
 
     factor: Float[Array, "2 2"]
@@ -74,11 +87,11 @@ class LinearDesign(eqx.Module):
 
     @property
     def problem(self) -> Oracles:
-        """In compositional form, in log space."""
+        """The problem in compositional form, with g in log space."""
         return Oracles(self.inner, self.outer, log_scale=True)
 
     def design(self, theta: Float[Array, " R"]) -> Float[Array, "R 2"]:
-        """X: unit rows at the angles theta."""
+        """The design matrix X, whose rows are unit vectors at the angles theta."""
         return jnp.stack([jnp.cos(theta), jnp.sin(theta)], axis=1)
 
     def inner(self, theta: Float[Array, " R"], key: PRNGKeyArray) -> Float[Array, " J"]:
@@ -91,14 +104,15 @@ class LinearDesign(eqx.Module):
         return log_y[nu]
 
     def information_gain(self, theta: Float[Array, " R"]) -> Float[Array, ""]:
-        """Closed form, in nats."""
+        """Expected information gain in closed form, in nats."""
         spread = self.design(theta) @ self.factor / self.noise
         return 0.5 * jnp.linalg.slogdet(jnp.eye(len(spread)) + spread @ spread.T)[1]
 
     def best_gain(self) -> Float[Array, ""]:
-        """The gain of the best R unit rows: X'X shares its trace R among the R largest eigenvalues s_i of L L'.
+        """The largest expected information gain of R unit rows.
 
-        Water filling: m_i = max(0, level - noise^2 / s_i) with sum m_i = R. Any such X'X has a root X with unit rows.
+        The best X'X distributes its trace R over the R largest eigenvalues s_i of L L' by water filling:
+        m_i = max(0, level - noise^2 / s_i) with sum m_i = R. Any such X'X is attained by an X with unit rows.
         """
         rows = self.error_J.shape[1]
         price = jnp.sort(self.noise**2 / self._variances())[:rows]
@@ -108,11 +122,14 @@ class LinearDesign(eqx.Module):
         return 0.5 * jnp.where(filled, jnp.log(level / price), 0).sum()
 
     def one_sample_gain(self) -> Float[Array, ""]:
-        """The gain where nested Monte Carlo with one inner sample ends: it maximises E|X(w - w')|^2, all rows alike."""
+        """The gain of the design to which nested Monte Carlo with one inner sample converges.
+
+        It maximises E|X(w - w')|^2, so all rows of this design are the same.
+        """
         return 0.5 * jnp.log(1 + self.error_J.shape[1] * self._variances().max() / self.noise**2)
 
     def gap(self, theta: Float[Array, " R"]) -> Float[Array, ""]:
-        """The share of the best gain that this design misses."""
+        """The share of the best gain that this design misses, 1 - gain / best gain."""
         return 1 - self.information_gain(theta) / self.best_gain()
 
     def _variances(self) -> Float[Array, " 2"]:
@@ -120,13 +137,20 @@ class LinearDesign(eqx.Module):
 
 
 def portfolio() -> Portfolio:
-    """Four correlated assets."""
+    """A portfolio of four correlated assets."""
     factor = np.linalg.cholesky(0.7 * np.eye(4) + 0.3) * np.array([[0.9], [0.8], [0.7], [0.6]])
     return Portfolio(jnp.array([0.6, 0.4, 0.3, 0.2]), jnp.asarray(factor, float), 0.5)
 
 
 def linear_design(key: PRNGKeyArray, rows: int = 2, pool: int = 64, noise: float = 1.0) -> LinearDesign:
-    """Two unknown weights with prior variances 4 and 2 along axes turned by 30 degrees."""
+    """A design for two unknown weights, with prior variances 4 and 2 along axes rotated by 30 degrees.
+
+    Args:
+        key: random key of the pool.
+        rows: number of measurement directions R.
+        pool: number of outer samples in the pool.
+        noise: standard deviation of the measurement noise.
+    """
     require(rows >= 1, f"rows must be at least 1, not {rows}")
     require(pool > 2 + rows, f"pool must be larger than {2 + rows}, not {pool}: its moments cannot be made exact")
     require(noise > 0, f"noise must be positive, not {noise}")
@@ -139,7 +163,7 @@ def linear_design(key: PRNGKeyArray, rows: int = 2, pool: int = 64, noise: float
 
 
 def _standardised(draws: np.ndarray) -> np.ndarray:
-    """Draws with mean 0 and second moments exactly the identity."""
+    """The draws, shifted and transformed so that their mean is exactly 0 and their covariance the identity."""
     centred = draws - draws.mean(axis=0)
     root = np.linalg.cholesky(centred.T @ centred / len(centred))
     return np.linalg.solve(root, centred.T).T

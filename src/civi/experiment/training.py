@@ -92,7 +92,7 @@ def posterior_of(problem: Any, **record: Any) -> Posterior:
     """A trained problem as a posterior; `record` holds the history, message and seconds of its training."""
     if isinstance(problem, AutoencoderProblem):
         return AmortisedPosterior(family=problem.family, decoder=problem.decoder, latent_dim=problem.dim, **record)
-    return SemiImplicitPosterior(family=problem.family, seen=problem.target, **record)
+    return SemiImplicitPosterior(family=problem.family, target=problem.target, **record)
 
 
 def _training_measures(trained: Trained, seconds: float) -> dict[str, Any]:

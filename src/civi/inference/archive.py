@@ -1,7 +1,7 @@
-"""Modules, named tuples and arrays as JSON and .npy files in a zip file, without pickle; only classes known by name.
+"""Modules, named tuples and arrays stored as JSON and .npy files in a zip file, without pickle.
 
-`format.json` has the format's name and version and the sha256 of every other member, `content.json` the structure, and
-`arrays/` the arrays.
+Only classes from a fixed list can be stored. `format.json` has the name and version of the format and the SHA-256 of
+every other member, `content.json` has the structure, and `arrays/` has the arrays.
 """
 
 from __future__ import annotations
@@ -27,7 +27,14 @@ EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
 def pack(value: Any, known: Mapping[str, type], arrays: Arrays, path: str = "") -> Any:
-    """The value as JSON; its arrays are put into `arrays` under their paths."""
+    """Convert a value to JSON.
+
+    Args:
+        value: the value to store.
+        known: the classes that may be stored, by name.
+        arrays: filled with the arrays of the value, under their paths.
+        path: the path of the value inside the value that is stored.
+    """
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, np.generic):
@@ -41,13 +48,13 @@ def pack(value: Any, known: Mapping[str, type], arrays: Arrays, path: str = "") 
         return {type(value).__name__: [pack(item, known, arrays, f"{path}.{i}") for i, item in enumerate(value)]}
     kind = type(value).__name__
     if known.get(kind) is not type(value):
-        raise OutputError(f"a {kind} cannot be saved ({path}): only parts that civi itself makes can")
+        raise OutputError(f"a {kind} cannot be saved ({path}): only classes of civi itself can")
     fields = {name: pack(getattr(value, name), known, arrays, f"{path}.{name}") for name in _fields(type(value))}
     return {"kind": kind, "fields": fields}
 
 
 def unpack(packed: Any, known: Mapping[str, type], arrays: Mapping[str, np.ndarray]) -> Any:
-    """The value that `pack` was given."""
+    """Rebuild the value that `pack` was given, from its JSON form, the known classes and the arrays."""
     if not isinstance(packed, dict):
         return packed
     if "array" in packed:
@@ -58,23 +65,23 @@ def unpack(packed: Any, known: Mapping[str, type], arrays: Mapping[str, np.ndarr
         items = [unpack(item, known, arrays) for item in packed["list" if "list" in packed else "tuple"]]
         return items if "list" in packed else tuple(items)
     if packed["kind"] not in known:
-        raise DataError(f"it holds a {packed['kind']}, which this civi does not know")
+        raise DataError(f"it contains a {packed['kind']}, which this version of civi does not know")
     return known[packed["kind"]](**{name: unpack(item, known, arrays) for name, item in packed["fields"].items()})
 
 
 def write_archive(path: Path, header: Mapping[str, Any], content: Any, arrays: Arrays) -> None:
-    """One zip file of all this; the same content gives the same bytes."""
+    """Write header, content and arrays to one zip file. The same content always gives the same bytes."""
     members = {"content.json": json.dumps(content, indent=1).encode()}
     members |= {f"arrays/{name}.npy": _npy(array) for name, array in arrays.items()}
     sums = {name: hashlib.sha256(data).hexdigest() for name, data in members.items()}
-    described = json.dumps({**header, "sha256": sums}, indent=1).encode()
+    format_json = json.dumps({**header, "sha256": sums}, indent=1).encode()
     with zipfile.ZipFile(path, "w") as archive:
-        for name, data in {"format.json": described, **members}.items():
+        for name, data in {"format.json": format_json, **members}.items():
             archive.writestr(zipfile.ZipInfo(name, EPOCH), data)
 
 
 def read_archive(path: Path, form: str, version: int) -> tuple[Any, Arrays]:
-    """Content and arrays, after all checks; refuses another format or version, and a file that is damaged."""
+    """Read the content and the arrays. A damaged file and another format or version are errors."""
     try:
         with zipfile.ZipFile(path) as archive:
             members = {name: archive.read(name) for name in archive.namelist()}
@@ -89,14 +96,14 @@ def read_archive(path: Path, form: str, version: int) -> tuple[Any, Arrays]:
         raise DataError(f"{path} is not a {form}")
     if header.get("version") != version:
         raise DataError(
-            f"{path} has version {header.get('version')} of the format, written by civi {header.get('civi')}, and this "
-            f"civi reads version {version}: use that civi, or fit again"
+            f"{path} has version {header.get('version')} of the format, written by civi {header.get('civi')}, but this "
+            f"civi reads version {version}: use civi {header.get('civi')}, or fit again"
         )
     return _checked(path, members, header.get("sha256", {}))
 
 
 def _checked(path: Path, members: dict[str, bytes], sums: Mapping[str, str]) -> tuple[Any, Arrays]:
-    """The members behind their checksums."""
+    """The content and the arrays, after their checksums were compared."""
     for name in sorted({"content.json", *sums, *members} - {"format.json"}):
         if name not in members or hashlib.sha256(members[name]).hexdigest() != sums.get(name):
             raise DataError(f"{path} is damaged: {name} does not match its checksum")
@@ -124,6 +131,6 @@ def _array(array: np.ndarray, *, as_jax: bool) -> Any:
     made = jnp.asarray(array)
     if made.dtype != array.dtype:
         raise DataError(
-            f"it was fitted in {array.dtype}: switch that on first (jax.config.update('jax_enable_x64', True))"
+            f"it was fitted in {array.dtype}: enable that first with jax.config.update('jax_enable_x64', True)"
         )
     return made

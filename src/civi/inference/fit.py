@@ -1,4 +1,4 @@
-"""`civi.fit`: any log density or NumPyro model in one call, without tuning."""
+"""`civi.fit`: fit any log density or NumPyro model in one call, without tuning."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ def fit(
 ) -> SemiImplicitPosterior:
     """Fit a semi-implicit posterior.
 
-    A pilot finds location and scale, and the family learns what is left, in independent runs of which the best is kept.
-    Training ends when nothing more is gained, after `steps` steps, or in time for all of it to be over within
-    `seconds`.
+    A pilot finds the location and scale of the posterior, and a semi-implicit family is then trained in the frame of
+    the pilot. There are several independent runs, and the one with the highest ELBO is kept. Training ends when the
+    ELBO stops improving, after `steps` steps, or in time for the whole fit to take at most `seconds`.
 
     Args:
         target: a NumPyro model, or a log density of one vector (give `dim`) or of a pytree (give `example`).
@@ -51,11 +51,14 @@ def fit(
         dim: dimension of the vector that the log density takes.
         example: a pytree of the structure and shapes that the log density takes.
         solver: name of the solver; `civi solvers` lists them.
-        steps: largest number of training steps per run (10,000 by default).
-        seconds: longest time of the whole fit.
-        runs: number of independent runs.
+        steps: maximum number of training steps per run (10,000 by default).
+        seconds: time limit of the whole fit.
+        runs: number of independent runs; with one run, R-hat between runs cannot be checked.
         progress: whether to show a progress bar.
         **kwargs: further keyword arguments of the model or log density.
+
+    Returns:
+        The fitted posterior. Call `diagnose(key)` on it to see how far it can be trusted.
     """
     begun = time.perf_counter()
     require(steps is None or steps >= 1, f"steps must be at least 1, not {steps}")
@@ -67,15 +70,15 @@ def fit(
     pilot: Any = settings.pilot
     guesses = pilot.guesses(log_p)
     check_proper(replace(pilot, steps=0).settle(log_p, guesses), constrain)
-    seen = pilot.settle(log_p, guesses)
+    framed = pilot.settle(log_p, guesses)
     with _bar(progress, settings.solver.steps) as bar:
         deadline = begun + RESERVE * seconds
-        trained = train_runs(settings, seen, key, runs, deadline, bar.update)
+        trained = train_runs(settings, framed, key, runs, deadline, bar.update)
     family, history = trained.best()
     draws = trained.sample(SPREAD_DRAWS)
     return SemiImplicitPosterior(
         family=family,
-        seen=seen,
+        target=framed,
         constrain=constrain,
         guesses=_draws_of(guesses),
         history=history,
@@ -87,12 +90,12 @@ def fit(
 
 
 def guesses_of(target: Target) -> Guesses:
-    """What the pilot finds from each of its starts."""
+    """Draws and ELBOs of the Gaussians that the pilot finds from each of its starts."""
     return _draws_of(Gaussian().guesses(target))
 
 
 def _draws_of(guesses: list[Guess], count: int = 50) -> Guesses:
-    """Where else the posterior may be."""
+    """`count` draws of each Gaussian with a finite ELBO: regions where the posterior may have mass."""
     finite = [guess for guess in guesses if np.isfinite(guess.elbo)]
     noise = np.random.default_rng(0).normal(size=(len(finite), count, len(finite[0].location)))
     draws = [guess.location + noise[i] @ guess.factor.T for i, guess in enumerate(finite)]

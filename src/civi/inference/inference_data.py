@@ -1,8 +1,12 @@
 """A posterior as ArviZ InferenceData, so that az.summary, az.plot_*, az.loo and az.compare work on it.
 
-Always: posterior, in the user's names, and sample_stats: lp (log p), log_q_lower and log_q_upper (bounds on log q), and
-log_weight (Pareto-smoothed, normalised). For a NumPyro model also observed_data, posterior_predictive and
-log_likelihood, each by observed site; axes carry the names of the plates.
+A posterior with a density always has these groups:
+
+- posterior: draws of the parameters, under the user's names;
+- sample_stats: lp (log p), log_q_lower and log_q_upper (bounds on log q), and log_weight (normalised, Pareto-smoothed).
+
+A NumPyro model also has observed_data, posterior_predictive and log_likelihood, each with one variable per observed
+site. Axes have the names of the plates.
 """
 
 from __future__ import annotations
@@ -18,8 +22,8 @@ from numpyro import handlers
 from numpyro.infer import Predictive, log_likelihood
 from numpyro.primitives import Messenger
 
-from civi.inference.diagnose.divergence import Weighed
-from civi.inference.diagnose.importance import smooth
+from civi.inference.diagnose.divergence import WeightedDraws
+from civi.inference.diagnose.importance import smooth_weights
 from civi.inference.load_arviz import import_arviz
 from civi.problem.target.numpyro_model import NumPyroTarget, Traced
 from civi.problem.target.numpyro_sites import Rows
@@ -27,14 +31,21 @@ from civi.problem.target.numpyro_sites import Rows
 Groups = dict[str, dict[str, Any]]
 
 
-def inference_data(target: Any, constrain: Callable[[Array], Any], weighed: Weighed, key: PRNGKeyArray) -> Any:
-    """All groups, from draws of q with log p and both bounds on log q there, as one chain."""
-    draws = jax.vmap(constrain)(jnp.asarray(weighed.z))
+def inference_data(target: Any, constrain: Callable[[Array], Any], weighted: WeightedDraws, key: PRNGKeyArray) -> Any:
+    """Build InferenceData with all groups, with the draws as one chain.
+
+    Args:
+        target: the target in its own coordinates, without a frame.
+        constrain: maps one unconstrained vector to the user's parameters.
+        weighted: unconstrained draws with log p and both bounds on log q.
+        key: random key of the posterior predictive draws.
+    """
+    draws = jax.vmap(constrain)(jnp.asarray(weighted.z))
     stats = {
-        "lp": weighed.log_p,
-        "log_q_lower": weighed.log_q_plain,
-        "log_q_upper": weighed.log_q,
-        "log_weight": smooth(weighed.log_p - weighed.log_q).log_weights,
+        "lp": weighted.log_p,
+        "log_q_lower": weighted.log_q_plain,
+        "log_q_upper": weighted.log_q,
+        "log_weight": smooth_weights(weighted.log_p - weighted.log_q).log_weights,
     }
     groups: Groups = {"posterior": draws if isinstance(draws, dict) else {"z": draws}, "sample_stats": stats}
     axes: dict[str, list[str]] = {}
@@ -50,16 +61,16 @@ def inference_data(target: Any, constrain: Callable[[Array], Any], weighed: Weig
 
 
 def _dims(axes: dict[str, list[str]], chains: Groups) -> dict[str, list[str]]:
-    """Names of axes for the variables there are."""
+    """The axis names of those variables that are in a group."""
     present = {name for items in chains.values() for name in items}
     return {name: names for name, names in axes.items() if name in present}
 
 
 def _of_model(traced: Traced, draws: dict[str, Any], key: PRNGKeyArray) -> Groups:
-    """Draws of the observed sites, and the log likelihood of each observed value.
+    """Posterior predictive draws of the observed sites, and the log likelihood of each observed value.
 
-    Where discrete sites are summed out, new data are drawn with new discrete sites, and there is no log likelihood:
-    that of one value given the continuous sites alone is not in NumPyro.
+    If discrete sites are summed out, the posterior predictive draws sample them anew. There is then no log_likelihood
+    group, because NumPyro cannot compute the likelihood of a single value with discrete sites summed out.
     """
     observed = traced.sites.observed
     if not observed:
@@ -75,7 +86,7 @@ def _of_model(traced: Traced, draws: dict[str, Any], key: PRNGKeyArray) -> Group
 
 
 class Unobserved(Messenger):
-    """Draws the sites that were observed, in the shape of the data; `numpyro.factor` stays."""
+    """Effect handler that samples the observed sites, in the shape of the data. `numpyro.factor` is kept as it is."""
 
     def process_message(self, msg: Any) -> None:
         if msg["type"] != "sample" or not msg["is_observed"] or msg["infer"].get("is_auxiliary", False):

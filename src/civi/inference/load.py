@@ -1,4 +1,4 @@
-"""`civi.load`: a saved posterior, with its target attached again where it is given."""
+"""`civi.load`: read a saved posterior and, if the target is given, attach it again."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ CLOSE = 1e-3
 
 
 class NoTarget(eqx.Module):
-    """The place of a target that was not given to `load`."""
+    """Placeholder for a target that was not given to `load`. Any use of it is an error."""
 
     dim: int = eqx.field(static=True)
 
     def log_prob(self, z: Float[Array, " D"]) -> Float[Array, ""]:
         raise TargetError(
-            "this posterior was loaded without its target, which this needs: load it with civi.load(path, target, "
-            "*args), as it was fitted"
+            "this posterior was loaded without its target, which is needed here: load it with civi.load(path, target, "
+            "*args), with the arguments that civi.fit was given"
         )
 
 
@@ -44,18 +44,21 @@ def load(
     example: Any = None,
     **kwargs: Any,
 ) -> Posterior:
-    """A saved posterior; its draws are those of the posterior that was saved, bit for bit.
+    """Read a saved posterior. With the same key it gives the same draws as the posterior that was saved, bit for bit.
 
-    Without the target the posterior still gives `sample_unconstrained` and `log_prob`, and `sample` unless it was
-    fitted to a NumPyro model; whatever needs the target says so.
+    Without the target, `sample_unconstrained` and `log_prob` still work, and so does `sample` unless the posterior was
+    fitted to a NumPyro model. Methods that need the target raise an error that says so.
 
     Args:
         path: the file that `Posterior.save`, `civi fit` or `civi run` wrote.
         target: the log density or NumPyro model, as given to `civi.fit`.
         *args: further arguments of the target, as given to `civi.fit`.
-        dim: dimension of the log density's vector; by default that of the file.
-        example: a pytree like the one the log density takes; by default that of the file.
+        dim: dimension of the vector that the log density takes; read from the file by default.
+        example: a pytree of the structure and shapes that the log density takes; read from the file by default.
         **kwargs: further keyword arguments of the target.
+
+    Returns:
+        The posterior, of the same kind as the one that was saved.
     """
     content, arrays = read_archive(Path(path), FORMAT, VERSION)
     try:
@@ -67,7 +70,7 @@ def load(
     if target is None:
         return posterior
     if not isinstance(posterior, SemiImplicitPosterior):
-        raise TargetError("only a posterior with a density takes a target: load this one without it")
+        raise TargetError("only a posterior with a density takes a target: load this one without a target")
     if dim is None and example is None:
         dim = posterior.dim if isinstance(space, Vector) else None
         example = space(jnp.zeros(posterior.dim, jnp.float32)) if isinstance(space, Tree) else None
@@ -76,9 +79,9 @@ def load(
 
 def _semi_implicit(parts: dict[str, Any], space: Callable[[Array], Any]) -> Posterior:
     frame, log_p, slope, dim = (parts.pop(name) for name in ("frame", "log_p", "slope", "dim"))
-    nothing = NoTarget(dim)
-    seen = nothing if frame is None else Framed(nothing, frame, log_p, slope)
-    return SemiImplicitPosterior(**parts, seen=seen, constrain=space)
+    missing = NoTarget(dim)
+    target = missing if frame is None else Framed(missing, frame, log_p, slope)
+    return SemiImplicitPosterior(**parts, target=target, constrain=space)
 
 
 KINDS: Mapping[str, Callable[[dict[str, Any], Callable[[Array], Any]], Posterior]] = {
@@ -89,22 +92,23 @@ KINDS: Mapping[str, Callable[[dict[str, Any], Callable[[Array], Any]], Posterior
 
 
 def _attached(posterior: SemiImplicitPosterior, target: Target, space: Callable[[Array], Any]) -> Posterior:
-    """The posterior with this target, if it is the one of the fit."""
-    seen = posterior.seen
+    """Attach the target, after a check that it is the one that was fitted."""
+    saved_target = posterior.target
     if target.dim != posterior.dim:
-        raise TargetError(f"the posterior has {posterior.dim} unconstrained parameters and the target {target.dim}")
-    if not isinstance(seen, Framed):
-        return replace(posterior, seen=target, constrain=space)
-    log_p, saved = float(jax.jit(lambda z: target.log_prob(z))(seen.frame.location)), float(seen.log_p)
+        raise TargetError(f"the posterior has {posterior.dim} unconstrained parameters, the target has {target.dim}")
+    if not isinstance(saved_target, Framed):
+        return replace(posterior, target=target, constrain=space)
+    log_p, saved = float(jax.jit(lambda z: target.log_prob(z))(saved_target.frame.location)), float(saved_target.log_p)
     if not np.isclose(log_p, saved, rtol=CLOSE, atol=CLOSE):
         raise TargetError(
-            f"the target is not the one of the fit: log p at the fit's location is {log_p:.6g} and was {saved:.6g}; "
-            "give the same model and data"
+            f"the target is not the one that was fitted: log p at the location of the fit is {log_p:.6g} but was "
+            f"{saved:.6g}; give the same model and data"
         )
-    return replace(posterior, seen=replace(seen, target=target), constrain=space)
+    return replace(posterior, target=replace(saved_target, target=target), constrain=space)
 
 
-def _space(described: Any, arrays: Mapping[str, np.ndarray]) -> Callable[[Array], Any]:
-    if described == "vector":
+def _space(packed: Any, arrays: Mapping[str, np.ndarray]) -> Callable[[Array], Any]:
+    """The inverse of `packed_space` in `civi.inference.save`."""
+    if packed == "vector":
         return Vector()
-    return Unknown() if described is None else Tree.like(unpack(described, {}, arrays))
+    return Unknown() if packed is None else Tree.like(unpack(packed, {}, arrays))

@@ -1,4 +1,4 @@
-"""Imports that need a word of care."""
+"""Import of ArviZ, on first use and without its warning."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def import_arviz() -> Any:
-    """ArviZ, without its notice about a coming version; slow, so only where it is used."""
+    """Import ArviZ without its FutureWarning about the next version. The import is slow: call this only on use."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)
         import arviz  # noqa: PLC0415 start-up time

@@ -1,4 +1,4 @@
-"""NUTS (NumPyro): reference draws, with R-hat and effective sample size, cached by target and settings."""
+"""NUTS (NumPyro): reference draws with R-hat and effective sample size, cached per target, settings and seed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,14 @@ from civi.settings import Setting, check_settings, describe, listing, override, 
 
 @dataclass(frozen=True)
 class Reference:
-    """Draws (chain, draw, dim) and how far they can be trusted."""
+    """Draws of Markov chains and their diagnostics.
+
+    Attributes:
+        draws: draws after the warm-up, of shape (chain, draw, dim).
+        r_hat: split R-hat of each parameter.
+        effective_size: effective sample size of each parameter.
+        divergences: number of divergent transitions.
+    """
 
     draws: np.ndarray
     r_hat: np.ndarray
@@ -29,7 +36,7 @@ class Reference:
     divergences: int
 
     def pooled(self, count: int) -> np.ndarray:
-        """`count` draws of all chains, evenly spaced."""
+        """`count` evenly spaced draws of the concatenated chains, of shape (count, dim)."""
         every = self.draws.reshape(-1, self.draws.shape[-1])
         return every[np.linspace(0, len(every) - 1, count).astype(int)]
 
@@ -37,12 +44,12 @@ class Reference:
 @self_checking
 @dataclass(frozen=True)
 class Nuts:
-    """NUTS: the reference by Markov chains (NumPyro), 4 chains, cached."""
+    """NUTS (NumPyro): reference draws from 4 Markov chains, cached."""
 
-    chains: Annotated[int, "Markov chains, which run side by side."] = 4
-    warmup: Annotated[int, "Warm-up transitions of each chain, which are discarded."] = 1000
-    draws: Annotated[int, "Draws of each chain after the warm-up."] = 2500
-    accept: Annotated[float, "Acceptance probability that the step size is adapted to."] = 0.9
+    chains: Annotated[int, "Number of Markov chains, which run in parallel."] = 4
+    warmup: Annotated[int, "Warm-up transitions per chain, which are discarded."] = 1000
+    draws: Annotated[int, "Draws per chain after the warm-up."] = 2500
+    accept: Annotated[float, "Target acceptance probability of the step-size adaptation."] = 0.9
 
     def __post_init__(self) -> None:
         check_settings(self)
@@ -52,7 +59,7 @@ class Nuts:
         require(0 < self.accept < 1, f"accept must be in (0, 1), not {self.accept}")
 
     def described(self) -> dict[str, Any]:
-        """As JSON values, under the names that `changed` takes."""
+        """All settings as JSON values, under the names that `changed` takes."""
         return describe(self)
 
     def listing(self) -> list[Setting]:
@@ -60,18 +67,18 @@ class Nuts:
         return listing(self)
 
     def changed(self, steps: int | None, assignments: Sequence[str]) -> Nuts:
-        """With name=value applied; NUTS has draws and warm-up in place of training steps."""
+        """A copy with each name=value applied. `steps` is ignored: NUTS has draws and warm-up instead."""
         return override(self, assignments)
 
     def check(self, source: Any) -> None:
-        """Nothing: any target with a log density will do."""
+        """Accept any target with a log density."""
 
     def check_devices(self, devices: Mapping[str, int]) -> None:
-        """NUTS runs on one device."""
+        """Reject any distribution over devices: NUTS runs on one device."""
         raise SettingError("nuts runs on one device: leave --distributed out")
 
     def sample(self, target: Target, key: PRNGKeyArray) -> Reference:
-        """Run all chains as one vectorised program."""
+        """Run all chains as one vectorised program, from random starts with standard deviation 2."""
         from numpyro.diagnostics import effective_sample_size, split_gelman_rubin  # noqa: PLC0415 start-up time
         from numpyro.infer import MCMC, NUTS  # noqa: PLC0415 start-up time
 
@@ -92,7 +99,13 @@ class Nuts:
         return Reference(draws, split_gelman_rubin(draws), effective_sample_size(draws), divergences)
 
     def cached(self, name: str, target: Target, seed: int) -> Reference:
-        """The same draws without running again, if this target, these settings and this seed were run before."""
+        """The same as `sample`, but reads the draws from the cache if they are there.
+
+        Args:
+            name: name of the target, the first part of the file name.
+            target: the target.
+            seed: seed of the random key.
+        """
         file = cache_folder("nuts") / f"{name}-{self._fingerprint(target, seed)}.npz"
         if file.exists():
             with np.load(file, allow_pickle=False) as saved:
@@ -108,7 +121,7 @@ class Nuts:
         return reference
 
     def _fingerprint(self, target: Target, seed: int) -> str:
-        """A hash of the settings and of the target's values at fixed points, so that a changed target is run again."""
+        """A hash of the settings, the seed and the target's values at fixed points, so that changes are noticed."""
         probe = jax.random.normal(jax.random.key(0), (8, target.dim))
         values = np.asarray(jax.jit(jax.vmap(target.log_prob))(probe)).round(3).tolist()
         content = json.dumps([asdict(self), seed, target.dim, values])

@@ -1,4 +1,4 @@
-"""The settings of `civi.fit`: robust without tuning, for a target in the frame of a pilot."""
+"""The settings of `civi.fit`, which work without tuning for a target in the frame of a pilot."""
 
 from __future__ import annotations
 
@@ -17,10 +17,16 @@ EXPLICIT = ("mfvb",)
 
 
 def fit_settings(solver: str, dim: int, steps: int | None = None, batch: int | None = None) -> Settings:
-    """Settings for a target of this dimension, of which a step sees `batch` rows of data (None: all).
+    """The settings of a fit.
 
-    Inner samples: 300 in up to 3 dimensions, 100 in 10 to 50, then fewer, so that a step costs no more. The learning
-    rate is held until nothing more is gained, then it falls to 0.
+    There are 300 inner samples in up to 3 dimensions and 100 in 10 to 50. Above that there are fewer, which keeps the
+    cost per step constant. The learning rate is constant until the ELBO stops improving, then it decays to 0.
+
+    Args:
+        solver: name of the solver.
+        dim: dimension of the target.
+        steps: maximum number of steps; STEPS by default.
+        batch: number of rows of data per step; None uses all.
     """
     check_solver(solver)
     inner = max(25, min(300, max(100, 1000 // dim), 5000 // dim))
@@ -37,6 +43,6 @@ def fit_settings(solver: str, dim: int, steps: int | None = None, batch: int | N
 
 
 def check_solver(solver: str) -> None:
-    """Refuse a solver that does not train a semi-implicit family in the pilot's frame."""
+    """Reject a solver that does not train a semi-implicit family in the frame of the pilot."""
     if solver not in SOLVERS or solver in EXPLICIT:
         raise unknown("solver for civi.fit", solver, [name for name in SOLVERS if name not in EXPLICIT])

@@ -1,6 +1,6 @@
-"""The file format of a posterior: one zip file without pickle (`civi.inference.archive`), without the target.
+"""The file format of a posterior: one zip file without pickle (see `civi.inference.archive`).
 
-The target is the user's own code; `civi.load` attaches it again.
+The target is the user's own code and is not saved; `civi.load` attaches it again.
 """
 
 from __future__ import annotations
@@ -48,21 +48,30 @@ def save(
     *,
     overwrite: bool = False,
 ) -> None:
-    """Write the parts of a posterior of this kind; an existing file is only replaced with `overwrite`."""
+    """Write a posterior to a file.
+
+    Args:
+        kind: kind of posterior, one of the names in `KINDS` of `civi.inference.load`.
+        parts: the arguments from which `civi.load` rebuilds it.
+        space: maps one unconstrained vector to the user's parameters.
+        dim: number of unconstrained parameters.
+        path: the file.
+        overwrite: whether to replace an existing file.
+    """
     if path.exists() and not overwrite:
         raise OutputError(f"{path} exists: choose another name, or save with overwrite=True")
     arrays: Arrays = {}
     content = {
         "kind": kind,
         "parts": {name: pack(value, KNOWN, arrays, name) for name, value in parts.items()},
-        "space": _described(space, dim, arrays),
+        "space": packed_space(space, dim, arrays),
     }
     header = {"format": FORMAT, "version": VERSION, "civi": civi.__version__, "dim": dim}
     atomically(path, lambda part: write_archive(part, header, content, arrays))
 
 
-def _described(space: Callable[[Array], Any], dim: int, arrays: Arrays) -> Any:
-    """The user's space as JSON: vector, an example of dicts, lists and tuples, or null where it is the user's code."""
+def packed_space(space: Callable[[Array], Any], dim: int, arrays: Arrays) -> Any:
+    """The user's space as JSON: "vector", an example pytree of dicts, lists and tuples, or null for anything else."""
     if isinstance(space, Vector):
         return "vector"
     if not isinstance(space, Tree):

@@ -1,4 +1,4 @@
-"""All settings of a fit besides its target and seed."""
+"""All settings of a fit except its target and seed."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ GROUPS = ("family", "problem", "pilot")
 @self_checking
 @dataclass(frozen=True)
 class Settings:
-    """What is fitted and how: the family, the data a step sees, the pilot that looks first, and the solver."""
+    """What is fitted and how: the family, the use of the data, the pilot and the solver."""
 
     family: Annotated[Architecture, "The family that is fitted."]
-    solver: Annotated[Any, "The method that fits it."]
+    solver: Annotated[Any, "The solver that trains it."]
     problem: Annotated[ProblemSettings, "How the problem uses its data."] = field(default_factory=ProblemSettings)
-    pilot: Annotated[Pilot, Choice(PILOTS), "Approximation whose location and scale the family starts from."] = field(
+    pilot: Annotated[Pilot, Choice(PILOTS), "Cheap approximation that sets the initial location and scale."] = field(
         default_factory=NoPilot
     )
 
@@ -39,22 +39,30 @@ class Settings:
 
     @classmethod
     def of(cls, method: Method, **others: Any) -> Settings:
-        """The settings of a named solver."""
+        """Settings with the family and the solver of a method, and other settings by name."""
         return cls(method.family, method.solver, **others)
 
     def described(self) -> dict[str, Any]:
-        """As JSON values, under the names that `changed` takes."""
+        """All settings as JSON values, under the names that `changed` takes."""
         every = describe(self)
         return {**every.pop("solver"), **every}
 
     def listing(self) -> list[Setting]:
-        """Every setting with its name, type, value and meaning; the solver's come first, without its name."""
+        """Every setting with its name, type, value and meaning. Those of the solver come first, without a prefix."""
         rows = listing(self)
-        mine = [row._replace(name=row.name.removeprefix("solver.")) for row in rows if row.name.startswith("solver.")]
-        return mine + [row for row in rows if not row.name.startswith("solver.")]
+        of_solver = [
+            row._replace(name=row.name.removeprefix("solver.")) for row in rows if row.name.startswith("solver.")
+        ]
+        return of_solver + [row for row in rows if not row.name.startswith("solver.")]
 
     def changed(self, steps: int | None, assignments: Sequence[str]) -> Settings:
-        """With name=value applied: the solver's own settings by their names, the others below their group's."""
+        """A copy with each name=value applied.
+
+        Args:
+            steps: number of training steps; None leaves it unchanged.
+            assignments: texts name=value. Settings of the solver have no prefix, all others have that of their group
+                (family, problem or pilot).
+        """
         known = [*names(self.solver), *GROUPS]
         of_groups: list[str] = []
         of_solver: list[str] = []
@@ -68,26 +76,28 @@ class Settings:
         return override(replace(self, solver=override(self.solver, of_solver)), of_groups)
 
     def outer_samples(self) -> int:
-        """How many outer samples are in use at a time."""
+        """Number of outer samples in use at a time: the size of a chunk, if the solver has a pool with chunks."""
         pool = getattr(self.solver, "pool", None)
         return self.solver.samples.outer if pool is None or pool.chunk is None else pool.chunk
 
     def check(self, source: Any) -> None:
-        """Refuse sample sizes and a pilot that do not fit this target or data."""
+        """Reject sample sizes and a pilot that do not fit this source (a target, or the data of an autoencoder)."""
         if not isinstance(self.family, Autoencoding):
             return check_batch(source, self.problem.batch)
         solver, batch, outer = self.solver, self.problem.batch, self.outer_samples()
         if batch is None:
-            raise SettingError("an autoencoder sees a batch of data in each step: set problem.batch")
+            raise SettingError("an autoencoder needs a batch of data in each step: set problem.batch")
         require(batch <= source.rows, f"problem.batch ({batch}) is larger than the data ({source.rows} rows)")
         numbers = f"samples.outer ({outer}) must be problem.batch ({batch}) or a multiple of it"
-        require(outer % batch == 0, f"an autoencoder has outer samples for every datum: {numbers}")
+        require(outer % batch == 0, f"an autoencoder has outer samples for every data point: {numbers}")
         one_each = outer == batch or not hasattr(solver, "sketch") or solver.sketch.form == "none"
-        require(one_each, f"a sketch picks data: samples.outer ({outer}) must then be problem.batch ({batch})")
+        require(
+            one_each, f"a sketch selects data points: samples.outer ({outer}) must then equal problem.batch ({batch})"
+        )
         none = isinstance(self.pilot, NoPilot)
-        require(none, "a pilot looks at one posterior, and an autoencoder has one for every datum: set pilot=none")
+        require(none, "a pilot needs a single posterior, but an autoencoder has one per data point: set pilot=none")
         return None
 
     def check_devices(self, devices: Mapping[str, int]) -> None:
-        """Refuse numbers of samples that do not divide among the devices along their axis."""
+        """Reject sample sizes that the devices along their axis do not divide evenly."""
         check_divides({"outer": self.outer_samples(), "inner": self.solver.samples.inner}, devices)

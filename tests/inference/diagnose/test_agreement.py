@@ -1,4 +1,4 @@
-"""Agreement with reference draws: exact errors for draws made from it, and the Monte Carlo floor of the distance."""
+"""Agreement with reference draws: errors that are known exactly, and the Monte Carlo floor of the distance."""
 
 import numpy as np
 import pytest
@@ -57,7 +57,7 @@ def test_draws_and_chains_that_are_all_the_same_have_distance_0():
 
 
 def squared_distance(rng, size):
-    """Of two independent samples, by numpy with directions of its own."""
+    """The squared distance of two independent samples, computed in NumPy with its own random directions."""
     direction = rng.normal(size=(DIM, 200))
     direction /= np.linalg.norm(direction, axis=0)
     first, second = (np.sort(sample(rng, size) @ direction, axis=0) for _ in range(2))
@@ -72,7 +72,7 @@ def apart(first, second):
 
 @pytest.fixture(scope="module")
 def found():
-    """Agreement of 300 independent draws with chains of 4 x 50, each from one pair of halves, again and again."""
+    """80 repetitions: agreement of 300 exact draws with 4 chains of 50 draws, from a single pair of halves."""
     rng = np.random.default_rng(3)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "SPLITS", 1)
@@ -88,7 +88,7 @@ def test_floor_and_distance_of_exact_draws_are_those_of_two_samples_as_large_as_
 
 
 def test_the_distance_of_shifted_draws_is_the_shift():
-    """A shift by s adds the mean of (s . direction)^2, |s|^2 / dim, to the square; 0.1 is for chance."""
+    """A shift by s adds the mean of (s . direction)^2, |s|^2 / dim, to the square; 0.1 allows for sampling noise."""
     rng, shift = np.random.default_rng(5), np.array([3.0, 0.0, -4.0], np.float32)
     found = agreement(sample(rng, 300) + shift, sample(rng, 4, 50))
     assert found["sliced_wasserstein"] == pytest.approx(np.linalg.norm(shift) / np.sqrt(DIM), rel=0.1)

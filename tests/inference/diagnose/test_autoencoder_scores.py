@@ -17,7 +17,7 @@ DRAWS, KEYS = 4, 3000
 
 
 def wide_theta():
-    """A little off and wider than the posterior, so that importance weights are bounded; mixing has 80%."""
+    """A q that is shifted and wider than the posterior, so that importance weights are bounded; mixing share 80 %."""
     theta = exact_theta(0.8)
     wider = {"noise": 1.3 * theta["noise"], "log_scale": theta["log_scale"] + np.log(1.3)}
     return theta | wider | {"offset": theta["offset"] + jnp.array([0.2, -0.1])}
@@ -38,12 +38,12 @@ def repeated(model, together):
 
 @pytest.fixture(scope="module")
 def estimates():
-    """Many estimates for each of four data."""
+    """Many estimates for each of four data points."""
     return repeated(networks(wide_theta()), together=2)
 
 
 def by_hand(own_term: bool) -> np.ndarray:
-    """Importance-weighted estimates of log p(x) in NumPy; without the own term, from the other draws' eps."""
+    """Importance-weighted estimates of log p(x) in NumPy. Without the own term, q uses only the eps of other draws."""
     rng, theta = np.random.default_rng(0), {name: np.asarray(value, np.float64) for name, value in wide_theta().items()}
     mean = X[:4] @ theta["gain"].T + theta["offset"]
     scale = np.exp(theta["log_scale"])
@@ -93,16 +93,16 @@ def test_without_mixing_neg_elbo_is_the_exact_one():
 
 @pytest.mark.parametrize(("together", "block"), [(1, 50), (3, 1), (4, 50)])
 def test_of_the_exact_posterior_every_estimate_is_exact_for_every_datum(together, block, monkeypatch):
-    """Seven data in groups of 1, 3 or 4, in one call or three: groups that are filled up lose and repeat nothing."""
+    """Seven data points in groups of 1, 3 or 4, in one call or three. Padding must not lose or repeat any of them."""
     monkeypatch.setattr(diagnosed, "BLOCK", block)
-    seen = []
+    reported = []
     model = networks(exact_theta(), mixing=False)
-    told = lambda done, of: seen.append((done, of))  # noqa: E731
+    told = lambda done, of: reported.append((done, of))  # noqa: E731
     x = np.asarray(X, np.float32)
     found = scores(*model, x, jax.random.key(0), 5, together=together, advance=told)
     np.testing.assert_allclose(found.neg_log_lik, -log_evidence(), rtol=1e-4)
     np.testing.assert_allclose(found.neg_elbo, -log_evidence(), rtol=1e-4)
-    assert seen == ([(3, 7), (6, 7), (7, 7)] if block == 1 else [(7, 7)])
+    assert reported == ([(3, 7), (6, 7), (7, 7)] if block == 1 else [(7, 7)])
 
 
 def test_how_many_go_together_changes_nothing_but_the_draws(estimates):
@@ -114,7 +114,7 @@ def test_how_many_go_together_changes_nothing_but_the_draws(estimates):
 
 
 def test_the_mixing_share_is_its_part_of_the_variance():
-    """Var(w eps + s u) = w^2 + s^2; the variance of 3,000 draws has a relative error of sqrt(2 / 3000)."""
+    """Var(w eps + s u) = w^2 + s^2; the variance of 3,000 draws has a relative standard error of sqrt(2 / 3000)."""
     draws = 3000
     noise, scale = np.array([0.9, 0.4]), np.array([0.5, 0.3])
     theta = exact_theta() | {"noise": jnp.asarray(noise, jnp.float32), "log_scale": jnp.log(jnp.asarray(scale))}
@@ -127,7 +127,7 @@ def test_the_mixing_share_is_its_part_of_the_variance():
 
 
 def test_the_linear_autoencoder_has_the_posterior_it_claims():
-    """The oracle itself: with the exact posterior the ELBO is log p(x), and mixing inside it changes nothing."""
+    """A check of the oracle: with the exact posterior the ELBO is log p(x), whatever the mixing share."""
     for share in (0.0, 0.6):
         np.testing.assert_allclose(linear_neg_elbo(exact_theta(share)), -log_evidence(), rtol=1e-5)
     assert (1 / PRECISION < 1).all()

@@ -1,4 +1,4 @@
-"""Bounds on the negative ELBO against the closed form of the linear-Gaussian case."""
+"""Bounds on the negative ELBO against the closed form of the linear Gaussian case."""
 
 import jax
 import pytest
@@ -11,7 +11,7 @@ pytestmark = pytest.mark.optimised
 
 
 def bracket(bounds: Bounds, truth: float) -> bool:
-    """Whether the upper bound is measurably above the truth and the lower bound measurably below."""
+    """Whether the upper bound is significantly above the true value and the lower bound significantly below it."""
     return bounds.upper - LIMIT * bounds.upper_se > truth > bounds.lower + LIMIT * bounds.lower_se
 
 

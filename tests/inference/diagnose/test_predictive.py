@@ -1,4 +1,4 @@
-"""Predictions and their scores against numpy and against numbers worked out by hand."""
+"""Predictions and their scores against NumPy and against numbers computed by hand."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from civi.inference.diagnose.predictive import predictive, scores
 
 
 def test_mean_and_sd_of_the_probability_are_those_of_numpy(monkeypatch):
-    """Seven rows, three at a time."""
+    """Seven rows are processed three at a time."""
     monkeypatch.setattr(module, "ROWS", 3)
     rng = np.random.default_rng(0)
     x, draws = rng.normal(size=(7, 2)).astype(np.float32), rng.normal(size=(50, 2)).astype(np.float32) * 3
@@ -31,7 +31,7 @@ def test_scores_of_four_rows_by_hand():
 
 
 def test_calibration_groups_are_ordered_by_probability(monkeypatch):
-    """Two groups of four: mean probabilities 0.2 and 0.7, shares of ones 1/4 and 3/4, in a mixed order."""
+    """Two groups of four: mean probabilities 0.2 and 0.7, shares of ones 1/4 and 3/4, in shuffled order."""
     monkeypatch.setattr(module, "BINS", 2)
     probability = np.array([0.9, 0.1, 0.5, 0.2, 0.8, 0.3, 0.6, 0.2])
     y = np.array([1.0, 0.0, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0])
@@ -64,7 +64,7 @@ def test_a_certain_prediction_that_is_wrong_is_finite():
 
 
 def test_the_calibration_error_does_not_depend_on_the_order_of_equal_rows():
-    """Half of 200 equal rows are ones: calibrated, also where the file has all ones first."""
+    """Half of 200 equal rows are ones. That is calibrated, even if all ones come first."""
     probability, y = np.full(200, 0.5), np.repeat([1.0, 0.0], 100)
     assert scores(probability, y)["calibration_error"] == 0
     assert scores(probability, np.repeat([1.0, 0.0], [150, 50]))["calibration_error"] == pytest.approx(0.25)

@@ -1,4 +1,4 @@
-"""The Gaussian pilot finds modes where its first starts do not lead."""
+"""The Gaussian pilot finds modes that its first starts do not lead to."""
 
 import jax
 import jax.numpy as jnp
@@ -10,12 +10,12 @@ from civi.problem.target import LogDensity
 
 
 def three_modes(z):
-    """N(-9, 1), N(0, 1) and N(9, 1) with equal weights: all of (-2, 2) leads to 0."""
+    """N(-9, 1), N(0, 1) and N(9, 1) with equal weights: every start in (-2, 2) leads to 0."""
     return jax.nn.logsumexp(jnp.stack([-0.5 * (z - place) @ (z - place) for place in (-9, 0, 9)]))
 
 
 def distances():
-    """Of what the eight first starts and the eight wider ones found from 0."""
+    """Distances from 0 of the locations found from the eight first starts and from the eight wider ones."""
     found = Gaussian(starts=8).guesses(LogDensity(three_modes, 1))
     assert len(found) == 16
     return np.split(np.abs([guess.location[0] for guess in found]), 2)

@@ -1,4 +1,4 @@
-"""The pilot against Gaussians of known moments, and what it must reach or refuse."""
+"""The Laplace pilot on Gaussians with known moments, on modes it must find, and on targets it must reject."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -14,9 +14,9 @@ DIM = 12
 
 def frame_of(log_density, dim, **settings):
     """Location and factor found by the pilot, in double precision."""
-    seen = Laplace(**settings).look(LogDensity(log_density, dim))
-    assert isinstance(seen, Framed)
-    return np.asarray(seen.frame.location, np.float64), np.asarray(seen.frame.factor, np.float64)
+    framed = Laplace(**settings).look(LogDensity(log_density, dim))
+    assert isinstance(framed, Framed)
+    return np.asarray(framed.frame.location, np.float64), np.asarray(framed.frame.factor, np.float64)
 
 
 def correlated(scales, seed=0):
@@ -28,7 +28,7 @@ def correlated(scales, seed=0):
 
 
 def gaussian(mean, covariance):
-    """Its log density; the constants stay in double precision where the pilot asks for it."""
+    """The log density of a Gaussian, with constants in double precision."""
     into_units = np.linalg.inv(np.linalg.cholesky(covariance))
     return lambda z: -0.5 * jnp.sum((into_units @ (z - mean)) ** 2)
 
@@ -48,7 +48,7 @@ def test_a_gaussian_of_any_scales_is_exact():
 
 @pytest.fixture(scope="module")
 def regression():
-    """60 rows whose columns have scales 0.01, 1 and 100."""
+    """60 rows, with columns of scale 0.01, 1 and 100 and an intercept."""
     rng = np.random.default_rng(0)
     x = np.column_stack([np.ones(60), rng.normal(size=(60, 3)) * [0.01, 1.0, 100.0]]).astype(np.float32)
     y = rng.uniform(size=60) < special.expit(x @ [0.3, 20.0, 1.0, -0.005])
@@ -56,14 +56,14 @@ def regression():
 
 
 @pytest.fixture(scope="module")
-def seen(regression):
+def framed(regression):
     x, y = regression
     return Laplace().look(LogisticRegression(jnp.asarray(x), jnp.asarray(y)))
 
 
-def test_a_regression_has_its_mode_at_0_and_unit_curvature_in_the_frame(regression, seen):
+def test_a_regression_has_its_mode_at_0_and_unit_curvature_in_the_frame(regression, framed):
     x, y = regression
-    location, factor = (np.asarray(array, np.float64) for array in (seen.frame.location, seen.frame.factor))
+    location, factor = (np.asarray(array, np.float64) for array in (framed.frame.location, framed.frame.factor))
 
     def gradient_and_curvature(z):
         probability = special.expit(x.astype(float) @ z)
@@ -80,18 +80,18 @@ def test_a_regression_has_its_mode_at_0_and_unit_curvature_in_the_frame(regressi
     assert not np.allclose(factor.T @ curvature @ factor, np.eye(4), atol=0.1)
 
 
-def test_what_all_data_say_at_the_location_is_kept(regression, seen):
+def test_what_all_data_say_at_the_location_is_kept(regression, framed):
     x, y = (array.astype(float) for array in regression)
-    location, factor = np.asarray(seen.frame.location, np.float64), np.asarray(seen.frame.factor, np.float64)
+    location, factor = np.asarray(framed.frame.location, np.float64), np.asarray(framed.frame.factor, np.float64)
     logit = x @ location
     log_p = (y * logit - np.logaddexp(0, logit)).sum() + stats.norm(0, 10).logpdf(location).sum()
     slope = (y - special.expit(logit)) @ x - location / 100
-    np.testing.assert_allclose(seen.log_p, log_p, rtol=1e-5)
-    np.testing.assert_allclose(factor.T @ (np.asarray(seen.slope) - slope), 0, atol=1e-5)
+    np.testing.assert_allclose(framed.log_p, log_p, rtol=1e-5)
+    np.testing.assert_allclose(factor.T @ (np.asarray(framed.slope) - slope), 0, atol=1e-5)
 
 
 def test_a_start_where_the_log_density_is_convex_leads_to_a_mode():
-    """Two wells in the first coordinate, tilted; 0 is near the saddle between them, where the curvature is +8."""
+    """A tilted double well in the first coordinate; 0 is near the saddle, where the second derivative is +8."""
 
     def two_wells(z):
         return -2 * (z[0] ** 2 - 1) ** 2 + 0.1 * z[0] - 0.5 * z[1] ** 2
@@ -103,7 +103,7 @@ def test_a_start_where_the_log_density_is_convex_leads_to_a_mode():
 
 
 def test_a_student_t_far_away_is_found():
-    """At 0 it is 50 scales away, where a heavy tail is convex and a Newton step leads off."""
+    """The start at 0 is 50 scales away. There the heavy tail is convex, and a plain Newton step moves away."""
     mean, degrees = np.array([50.0, -20.0]), 4.0
 
     def student(z):

@@ -1,4 +1,4 @@
-"""Improper posteriors are refused by name; proper ones with the heaviest tails are not."""
+"""Improper posteriors are rejected with the name of the parameter; proper ones with very heavy tails are not."""
 
 import jax
 import jax.numpy as jnp
@@ -10,8 +10,8 @@ from civi.problem.target import Frame, Framed, LogDensity
 
 
 def checked(log_density):
-    seen = Framed.at(LogDensity(log_density, 2), Frame(jnp.zeros(2), jnp.eye(2)))
-    check_proper(seen, lambda z: {"a": z[0], "b": z[1:]})
+    framed = Framed.at(LogDensity(log_density, 2), Frame(jnp.zeros(2), jnp.eye(2)))
+    check_proper(framed, lambda z: {"a": z[0], "b": z[1:]})
 
 
 @pytest.mark.parametrize(
@@ -23,8 +23,8 @@ def checked(log_density):
     ],
     ids=["flat", "flat on one side", "falls like 1 / z"],
 )
-def test_a_posterior_without_end_is_refused_by_name(log_density):
-    with pytest.raises(TargetError, match=r"improper: it has no end along b\[0\]"):
+def test_an_improper_posterior_is_rejected_by_name(log_density):
+    with pytest.raises(TargetError, match=r"looks improper along b\[0\]"):
         checked(log_density)
 
 

@@ -1,4 +1,4 @@
-"""How far draws are from reference draws of a Markov chain."""
+"""How well draws agree with reference draws of Markov chains."""
 
 from __future__ import annotations
 
@@ -11,11 +11,18 @@ SPLITS, STRETCH = 16, 100
 
 
 def agreement(draws: np.ndarray, chains: np.ndarray) -> dict[str, float]:
-    """Distance with its Monte Carlo floor, and the largest errors of the first two moments.
+    """Sliced Wasserstein distance with its Monte Carlo floor, and the largest errors of the first two moments.
 
-    chains is (chain, draw, dim). The floor is the distance between two halves of the reference; the distance is that
-    of a piece of `draws`, as large as a half, to a half. Both are root mean squares over the same random halves: the
-    distance of a single pair varies much in few dimensions.
+    The floor is the distance between two random halves of the reference. The distance is measured between one half and
+    a subset of `draws` of the same size. Both are root mean squares over the same SPLITS random halves, because the
+    distance of a single pair varies a lot in few dimensions.
+
+    Args:
+        draws: draws to judge, of shape (N, dim).
+        chains: reference draws, of shape (chain, draw, dim).
+
+    Returns:
+        The metrics by name.
     """
     rng, key = np.random.default_rng(0), jax.random.key(0)
     floor, distance = [], []
@@ -32,7 +39,11 @@ def agreement(draws: np.ndarray, chains: np.ndarray) -> dict[str, float]:
 
 
 def _halves(chains: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """The reference in stretches of at most STRETCH draws, which keep its autocorrelation, dealt into two halves."""
+    """Split the reference at random into two halves.
+
+    Whole stretches of about STRETCH consecutive draws go to the same half, so that each half keeps the
+    autocorrelation of the chains.
+    """
     stretches = [part for chain in chains for part in np.array_split(chain, max(1, chains.shape[1] // STRETCH))]
     order = rng.permutation(len(stretches))
     middle = len(stretches) // 2
@@ -42,7 +53,12 @@ def _halves(chains: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, n
 
 
 def moment_errors(draws: np.ndarray, reference: np.ndarray) -> dict[str, float]:
-    """Smallest and largest ratio of standard deviations, largest mean error in sd, largest correlation error."""
+    """Errors of the moments of `draws` (N, dim) relative to those of `reference` (M, dim).
+
+    Returns:
+        The smallest and largest ratio of standard deviations, the largest error of a mean in units of the reference
+        standard deviation, and the largest error of a correlation.
+    """
     sd = reference.std(0, ddof=1)
     ratio = draws.std(0, ddof=1) / sd
     correlation = np.corrcoef(draws, rowvar=False) - np.corrcoef(reference, rowvar=False)

@@ -1,4 +1,4 @@
-"""How good an autoencoder is on given data: the ELBO and the importance-weighted log evidence of every datum."""
+"""How good an autoencoder is on given data: the ELBO and the importance-weighted log evidence per data point."""
 
 from __future__ import annotations
 
@@ -19,7 +19,11 @@ TOGETHER, BLOCK = 4, 50
 
 
 class Scores(NamedTuple):
-    """Of every datum: neg_elbo, -log p(x) (both from above, in expectation), and the mixing's share of Var(z | x)."""
+    """Arrays with one entry per data point.
+
+    neg_elbo and neg_log_lik = -log p(x) are upper bounds in expectation. mixing_share is the share of Var(z | x) that
+    comes from the mixing.
+    """
 
     neg_elbo: Any
     neg_log_lik: Any
@@ -36,7 +40,20 @@ def scores(
     together: int = TOGETHER,
     advance: Callable[[int, int], None] | None = None,
 ) -> Scores:
-    """Scores of all data, BLOCK groups of `together` data in one call: memory is that of one group."""
+    """Scores of all data points.
+
+    One compiled call covers BLOCK groups of `together` data points. It handles one group at a time, so the memory it
+    needs is that of one group.
+
+    Args:
+        family: the encoder.
+        decoder: the decoder.
+        x_N: data points, a pytree whose leaves have them on the first axis.
+        key: random key.
+        draws: number of latent draws per data point, which also serve as its inner samples.
+        together: number of data points in a group.
+        advance: called after every block with the number of data points done and their total.
+    """
     count = len(jax.tree.leaves(x_N)[0])
     block = min(BLOCK * together, -(-count // together) * together)
     keys = jax.random.split(key, -(-count // block))
@@ -55,7 +72,7 @@ def scores(
 def scores_of(
     family: Amortised, decoder: Decoder, x_N: Any, key: PRNGKeyArray, draws: int, together: int = TOGETHER
 ) -> Scores:
-    """The same for a number of data that is a multiple of `together`, as one program."""
+    """The same as `scores` in one traceable program; the number of data points must be a multiple of `together`."""
     groups = jax.tree.map(lambda leaf: jnp.asarray(leaf).reshape(-1, together, *leaf.shape[1:]), x_N)
     keys = jax.random.split(key, len(jax.tree.leaves(groups)[0]))
     found = jax.lax.map(lambda group: _group(family, decoder, group[0], group[1], draws), (groups, keys))
@@ -66,10 +83,12 @@ _scores_of = eqx.filter_jit(scores_of)
 
 
 def _group(amortised: Amortised, decoder: Decoder, x_J: Any, key: PRNGKeyArray, draws: int) -> Scores:
-    """Some data: z_s ~ q(z | eps_s), weighted by log p(x, z_s) - log mean_k q(z_s | eps_k), own eps_s among the eps_k.
+    """Scores of one group of data points.
 
-    Given the eps this is the balance heuristic of S conditionals, an unbiased estimate of p(x), so that its logarithm
-    is a lower bound on log p(x) in expectation; the mean of the log weights is one on the ELBO.
+    For each data point, z_s ~ q(z | eps_s) has the log weight log p(x, z_s) - log mean_k q(z_s | eps_k), where the mean
+    includes the own term k = s. Given the eps, this is multiple importance sampling from S conditionals with the
+    balance heuristic. The mean weight is unbiased for p(x), so in expectation its logarithm is a lower bound on
+    log p(x), and the mean of the log weights is a lower bound on the ELBO.
     """
     x_J = jax.tree.map(lambda leaf: leaf.astype(float) if leaf.dtype == jnp.uint8 else leaf, x_J)
     family, count = amortised.given(x_J), len(jax.tree.leaves(x_J)[0])
@@ -89,6 +108,10 @@ def _group(amortised: Amortised, decoder: Decoder, x_J: Any, key: PRNGKeyArray, 
 
 
 def latents(amortised: Amortised, x_J: Any, key: PRNGKeyArray, draws: int) -> np.ndarray:
-    """Posterior draws of z for some data: (chain, draw, datum, dim) with one chain."""
+    """Posterior draws of z for the data points x_J.
+
+    Returns:
+        An array of shape (1, draws, data point, dim); the first axis is the chain axis of ArviZ.
+    """
     family, count = amortised.given(x_J), len(jax.tree.leaves(x_J)[0])
     return np.asarray(jax.lax.map(lambda key: family.sample(key, count), jax.random.split(key, draws)))[None]

@@ -12,9 +12,18 @@ DIRECTIONS = 500
 def sliced_wasserstein(
     x: Float[Array | np.ndarray, "N D"], y: Float[Array | np.ndarray, "N D"], key: PRNGKeyArray
 ) -> float:
-    """Sliced Wasserstein-2: root of the mean over 500 random directions of W2^2 between the projections.
+    """Sliced Wasserstein-2 distance between two samples of equal size.
 
-    In NumPy, whose sort is much faster than XLA's on a CPU. Not a number if a draw is not finite.
+    This is the square root of the mean, over DIRECTIONS random directions, of W2^2 between the projections. It uses
+    NumPy, whose sort is much faster than XLA's on a CPU.
+
+    Args:
+        x: first sample.
+        y: second sample.
+        key: random key of the directions.
+
+    Returns:
+        The distance; NaN if a draw is not finite.
     """
     direction = np.asarray(jax.random.normal(key, (DIRECTIONS, x.shape[1])))
     direction = direction / np.linalg.norm(direction, axis=1, keepdims=True)

@@ -1,4 +1,4 @@
-"""Bounds on the negative ELBO with a large inner sample, the same estimator for every solver."""
+"""Bounds on the negative ELBO from many inner samples, with the same estimator for every solver."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ OUTER, INNER, CHUNK = 10_000, 20_000, 500
 
 
 class Bounds(NamedTuple):
-    """Estimates of E_q[log q - log p] that are in expectation above (own term) and below (plain mean) the truth.
+    """Estimates of E_q[log q - log p] with their Monte Carlo standard errors.
 
-    For a normalised target this is KL(q || p), otherwise the negative ELBO.
+    In expectation, `upper` (with the own term) is above the true value and `lower` (plain mean) is below it. For a
+    normalised target the true value is KL(q || p), otherwise it is the negative ELBO.
     """
 
     upper: float
@@ -29,10 +30,11 @@ class Bounds(NamedTuple):
     lower_se: float
 
 
-class Weighed(NamedTuple):
-    """Draws z, log p(x, z), and log q(z) with the own term (from above, in expectation) and by the plain mean.
+class WeightedDraws(NamedTuple):
+    """Draws z of q with the log densities that their importance weights need, as JAX or NumPy arrays.
 
-    JAX or NumPy arrays.
+    log_p is log p(x, z). In expectation, log_q (with the own term) is an upper bound on log q(z) and log_q_plain
+    (plain mean) is a lower bound.
     """
 
     z: Any
@@ -44,7 +46,15 @@ class Weighed(NamedTuple):
 def neg_elbo_bounds(
     family: SemiImplicit, target: Target, key: PRNGKeyArray, outer: int = OUTER, inner: int = INNER
 ) -> Bounds:
-    """Upper and lower bound from `outer` draws, each with its own `inner` samples in blocks of bounded memory."""
+    """Upper and lower bound on the negative ELBO, computed in chunks of bounded memory.
+
+    Args:
+        family: q.
+        target: the target, in the coordinates of the family.
+        key: random key.
+        outer: number of draws of q.
+        inner: number of inner samples, drawn afresh for every chunk of CHUNK draws.
+    """
     chunk = min(CHUNK, outer)
     keys = jax.random.split(key, -(-outer // chunk))
     parts = [log_ratio_bounds(family, target, k, chunk, inner) for k in keys]
@@ -55,33 +65,42 @@ def neg_elbo_bounds(
 def log_ratio_bounds(
     family: SemiImplicit, target: Target, key: PRNGKeyArray, outer: int, inner: int
 ) -> tuple[Array, Array]:
-    """log q(z_j) - log p(x, z_j) for `outer` draws of z: with the own term, and by the plain mean."""
-    drawn = weigh(family, target, key, outer, inner)
+    """log q(z_j) - log p(x, z_j) for `outer` draws of z, with the own term and by the plain mean."""
+    drawn = weighted_draws(family, target, key, outer, inner)
     return drawn.log_q - drawn.log_p, drawn.log_q_plain - drawn.log_p
 
 
 @eqx.filter_jit
-def weigh(family: SemiImplicit, target: Target, key: PRNGKeyArray, outer: int, inner: int) -> Weighed:
-    """`outer` draws of q with log p(x, z) and both bounds on log q(z), from the same `inner` samples."""
+def weighted_draws(family: SemiImplicit, target: Target, key: PRNGKeyArray, outer: int, inner: int) -> WeightedDraws:
+    """Draw from q and compute log p(x, z) and both bounds on log q(z).
+
+    Args:
+        family: q.
+        target: the target, in the coordinates of the family.
+        key: random key.
+        outer: number of draws.
+        inner: number of inner samples, shared by all draws and both bounds.
+    """
     outer_key, inner_key = jax.random.split(key)
     z_J, own_J = family.push(family.draw_outer(outer_key, outer))
     log_p_J = jax.lax.map(target.log_prob, z_J, batch_size=min(CHUNK, outer))
     plain_J = log_density(family, z_J, inner_key, inner)
-    return Weighed(z_J, log_p_J, mix_own(plain_J, own_J, jnp.asarray(1 / (inner + 1))), plain_J)
+    return WeightedDraws(z_J, log_p_J, mix_own(plain_J, own_J, jnp.asarray(1 / (inner + 1))), plain_J)
 
 
 @eqx.filter_jit
 def log_q(family: SemiImplicit, target: Target, z_J: Float[Array, "J D"], inner: int = 10_000) -> Float[Array, " J"]:
-    """log q(z) in the target's own coordinates, by the plain mean over `inner` samples in blocks."""
+    """log q(z) by the plain mean over `inner` inner samples; z is in the target's own coordinates, without a frame."""
     if not isinstance(target, Framed):
         return log_density(family, z_J, jax.random.key(1), inner, block=500)
     return log_q(family, target.target, target.frame.inward(z_J), inner) - target.frame.log_volume
 
 
 def mean_and_se(values: Float[Array | np.ndarray, " N"]) -> tuple[float, float]:
-    """The mean and its standard error, in double precision, as squares of what diverged are too large for single.
+    """The mean and its standard error.
 
-    Infinite values have no standard error: it is NaN.
+    They are computed in double precision, because the squares of diverged values overflow in single precision. If a
+    value is infinite, the standard error is NaN.
     """
     values = np.asarray(values, np.float64)
     with np.errstate(invalid="ignore"):

@@ -1,4 +1,4 @@
-"""Importance weights p / q of draws of q: how well q covers p, by Pareto-smoothed importance sampling."""
+"""Pareto-smoothed importance weights p / q of draws of q, which show how well q covers p."""
 
 from __future__ import annotations
 
@@ -12,30 +12,33 @@ from civi.inference.load_arviz import import_arviz
 SAME = 1e-3
 
 
-class Smoothed(NamedTuple):
-    """Normalised log weights, the shape k of their tail, and the effective number of draws they are worth."""
+class SmoothedWeights(NamedTuple):
+    """Normalised log weights, the shape k_hat of their Pareto tail, and their effective sample size."""
 
     log_weights: np.ndarray
     k_hat: float
     effective_size: float
 
 
-def smooth(log_ratios: np.ndarray) -> Smoothed:
-    """Pareto-smoothed weights of log p - log q (Vehtari et al. 2024); k_hat below 0.7 means they can be trusted.
+def smooth_weights(log_ratios: np.ndarray) -> SmoothedWeights:
+    """Pareto-smoothed importance weights (Vehtari et al. 2024). They are reliable if k_hat is below 0.7.
 
-    Weights that are all the same have no tail, and k_hat 0.
+    If all log ratios are equal within SAME, the weights have no tail, and k_hat is set to 0.
+
+    Args:
+        log_ratios: log p - log q at draws of q.
     """
     if np.ptp(log_ratios) < SAME:
         count = len(log_ratios)
-        return Smoothed(np.full(count, -np.log(count)), 0.0, float(count))
+        return SmoothedWeights(np.full(count, -np.log(count)), 0.0, float(count))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         log_weights, k_hat = import_arviz().psislw(np.asarray(log_ratios, np.float64))
     weights = np.exp(np.asarray(log_weights))
-    return Smoothed(np.asarray(log_weights), float(k_hat), float(weights.sum() ** 2 / (weights**2).sum()))
+    return SmoothedWeights(np.asarray(log_weights), float(k_hat), float(weights.sum() ** 2 / (weights**2).sum()))
 
 
-def resample(draws: np.ndarray, smoothed: Smoothed, count: int, rng: np.random.Generator) -> np.ndarray:
-    """`count` of the draws, each as often as its weight says."""
+def resample(draws: np.ndarray, smoothed: SmoothedWeights, count: int, rng: np.random.Generator) -> np.ndarray:
+    """Resample `count` of the draws with replacement, with probabilities proportional to their weights."""
     weights = np.exp(smoothed.log_weights)
     return draws[rng.choice(len(draws), count, p=weights / weights.sum())]

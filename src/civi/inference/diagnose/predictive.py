@@ -1,4 +1,4 @@
-"""Predictions of a logistic regression: the posterior mean and spread of each row's probability, and their scores."""
+"""Predictions of a logistic regression: posterior mean and standard deviation of each probability, and scores."""
 
 from __future__ import annotations
 
@@ -12,7 +12,12 @@ ROWS = 500
 
 
 def predictive(x: np.ndarray, draws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard deviation over the draws of sigmoid(x z), for every row of x."""
+    """Posterior mean and standard deviation of the probability sigmoid(x z), for every row of x.
+
+    Args:
+        x: data, of shape (rows, dim).
+        draws: posterior draws of z, of shape (N, dim).
+    """
 
     def of_row(row: Array) -> tuple[Array, Array]:
         probability = jax.nn.sigmoid(jnp.asarray(draws) @ row)
@@ -23,11 +28,16 @@ def predictive(x: np.ndarray, draws: np.ndarray) -> tuple[np.ndarray, np.ndarray
 
 
 def scores(probability: np.ndarray, y: np.ndarray) -> dict[str, float]:
-    """Mean log predictive density of a row, accuracy, and calibration error.
+    """Mean log predictive density per row, accuracy, and expected calibration error.
 
-    The calibration error is the mean over BINS groups of equal size, ordered by probability, of the difference between
-    the share of ones and the mean probability. Rows of equal probability (to six digits) count with their common share
-    of ones, so that the order of the rows does not matter.
+    For the calibration error, the rows are sorted by probability and split into BINS groups of equal size. The error
+    is the mean over the groups, weighted by their size, of |share of ones - mean probability|. Rows with the same
+    probability (to six decimals) all count with their common share of ones, so that the order of the rows does not
+    matter.
+
+    Args:
+        probability: predicted probability of each row.
+        y: labels, 0 or 1.
     """
     tiny = np.finfo(np.float32).tiny
     of_label = np.where(y == 1, probability, 1 - probability)
@@ -42,6 +52,6 @@ def scores(probability: np.ndarray, y: np.ndarray) -> dict[str, float]:
 
 
 def _shared(probability: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """For every row, the share of ones among the rows of its probability."""
+    """For every row, the share of ones among all rows with the same probability."""
     _, which = np.unique(probability, return_inverse=True)
     return (np.bincount(which, y) / np.bincount(which))[which]

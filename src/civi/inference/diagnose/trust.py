@@ -1,4 +1,4 @@
-"""How far a fit can be trusted: each check is a number, a verdict and a plain sentence."""
+"""How far a fit can be trusted: each check gives a value, a verdict and a sentence that explains it."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from civi.inference.diagnose.importance import smooth
+from civi.inference.diagnose.importance import smooth_weights
 from civi.inference.nuts import Reference
 
 VERDICTS = ("good", "doubtful", "bad")
-MISSING, NEXT_TO_NOTHING = 3.0, 0.05
+MISSING, NEGLIGIBLE_LOSS = 3.0, 0.05
 
 
 class Finding(NamedTuple):
-    """One check."""
+    """The result of one check: its name, its value, the verdict (good, doubtful or bad) and an explanation."""
 
     name: str
     value: float
@@ -22,13 +22,20 @@ class Finding(NamedTuple):
     sentence: str
 
 
-class Seen(NamedTuple):
-    """What the checks look at.
+class Evidence(NamedTuple):
+    """What the checks are computed from.
 
-    Draws of q; log p - log q at these draws; k_hat of these and of further sets of draws; log q of these draws from
-    many inner samples, from a twentieth of them, and without the own term; log p - log q at draws of each of the
-    pilot's Gaussians, and the ELBO of each (None without a pilot); R-hat between independent runs (None for one run);
-    whether training had converged (None where that was not tested).
+    Attributes:
+        draws: draws of q.
+        log_ratios: log p - log q at these draws.
+        k_hats: k_hat of these draws and of further independent sets of draws.
+        log_q: log q at the draws, from many inner samples and with the own term.
+        log_q_fewer: the same from a twentieth of the inner samples.
+        log_q_plain: the same as log_q, but by the plain mean, without the own term.
+        at_guesses: log p - log q at draws of each of the pilot's Gaussians, (start, draw); None without a pilot.
+        elbo_of_guesses: the ELBO of each of these Gaussians; None without a pilot.
+        r_hat: R-hat between independent runs; None for a single run.
+        converged: whether training had converged; None if this was not tested.
     """
 
     draws: np.ndarray
@@ -43,123 +50,126 @@ class Seen(NamedTuple):
     converged: bool | None
 
 
-def findings(seen: Seen) -> list[Finding]:
-    """All checks."""
+def findings(evidence: Evidence) -> list[Finding]:
+    """The results of all checks. The check of lost modes needs a pilot, that of convergence a test for it."""
     checks = [_tail, _efficiency, _moments, _bias, _gap]
-    checks += [] if seen.at_guesses is None else [_modes]
-    checks += [_spread] if seen.converged is None else [_spread, _convergence]
-    return [check(seen) for check in checks]
+    checks += [] if evidence.at_guesses is None else [_modes]
+    checks += [_spread] if evidence.converged is None else [_spread, _convergence]
+    return [check(evidence) for check in checks]
 
 
 def chain_findings(reference: Reference) -> list[Finding]:
-    """Checks of the draws of a Markov chain."""
+    """The results of all checks of the draws of Markov chains."""
     good = "The chains agree."
     doubtful = "The chains differ slightly: run them for longer."
     bad = "The chains have not found the same posterior: do not use these draws."
     r_hat = _judged("r_hat", float(reference.r_hat.max()), (1.01, 1.05), (good, doubtful, bad))
     size = float(reference.effective_size.min())
-    enough = "Every parameter has enough effective draws for means and standard deviations."
-    few = "A parameter has fewer than 400 effective draws: run the chains for longer."
+    enough = "The effective sample size of every parameter is large enough for means and standard deviations."
+    few = "The effective sample size of a parameter is below 400: run the chains for longer."
     effective = Finding("effective_size", size, "good" if size >= 400 else "doubtful", enough if size >= 400 else few)
     none = "No transition diverged."
-    some = "Transitions diverged: the chains may have missed a part of the posterior; try a higher accept."
+    some = "Transitions diverged: the chains may have missed a part of the posterior; set a higher accept."
     count = float(reference.divergences)
     return [r_hat, effective, Finding("divergences", count, "doubtful" if count else "good", some if count else none)]
 
 
 def verdict(found: list[Finding]) -> str:
-    """The worst one."""
+    """The worst verdict among these findings."""
     return VERDICTS[max(VERDICTS.index(finding.verdict) for finding in found)]
 
 
 def _judged(name: str, value: float, limits: tuple[float, float], sentences: tuple[str, str, str]) -> Finding:
+    """Good up to the first limit, doubtful up to the second, bad above it and for NaN."""
     level = 2 if not value <= limits[1] else int(value > limits[0])
     return Finding(name, value, VERDICTS[level], sentences[level])
 
 
-def _tail(seen: Seen) -> Finding:
-    """The median over independent sets of draws: of one set, the largest weight alone can move k_hat by 0.3.
+def _tail(evidence: Evidence) -> Finding:
+    """The median k_hat over independent sets of draws; in a single set the largest weight can change k_hat by 0.3.
 
-    k_hat is the shape of the tail, how fast weights grow, and not what the tail holds. Up to 1, where the mean of the
-    weights is finite, a tail that costs the draws next to nothing of their worth is harmless.
+    k_hat is the shape of the tail of the weights (how fast they grow), not how much weight the tail carries. Up to 1
+    the mean of the weights is finite, and a heavy tail is harmless if it hardly reduces the effective sample size.
     """
-    k_hat = float(np.median(seen.k_hats))
-    if 0.7 < k_hat <= 1 and _lost_efficiency(seen) <= NEXT_TO_NOTHING:
-        sentence = "The posterior's tails are heavier than the fit's, but hold next to nothing."
+    k_hat = float(np.median(evidence.k_hats))
+    if 0.7 < k_hat <= 1 and _lost_efficiency(evidence) <= NEGLIGIBLE_LOSS:
+        sentence = "The posterior's tails are heavier than the fit's, but they carry almost no weight."
         return Finding("k_hat", k_hat, "good", sentence)
-    good = "The posterior has no tails that the fit misses."
-    doubtful = "The fit's tails are lighter than the posterior's: use sample(resample=True) and check the extremes."
-    bad = "The posterior has mass where the fit has next to none: do not use the fit as it is."
+    good = "The fit covers the tails of the posterior."
+    doubtful = "The fit's tails are lighter than the posterior's: use sample(resample=True) and check the tails."
+    bad = "The posterior has mass where the fit has almost none: do not use this fit."
     return _judged("k_hat", k_hat, (0.7, 1.0), (good, doubtful, bad))
 
 
-def _lost_efficiency(seen: Seen) -> float:
-    """1 - effective share of the draws."""
-    return 1 - smooth(seen.log_ratios).effective_size / len(seen.log_ratios)
+def _lost_efficiency(evidence: Evidence) -> float:
+    """1 - effective sample size / number of draws."""
+    return 1 - smooth_weights(evidence.log_ratios).effective_size / len(evidence.log_ratios)
 
 
-def _efficiency(seen: Seen) -> Finding:
-    good = "Most draws count fully as draws of the posterior."
-    doubtful = "Reweighted, the draws are worth less than a third of their number: moments may be off by a tenth."
-    bad = "Reweighted, the draws are worth less than a tenth of their number."
-    return _judged("lost_efficiency", _lost_efficiency(seen), (0.67, 0.9), (good, doubtful, bad))
+def _efficiency(evidence: Evidence) -> Finding:
+    size = "After importance weighting the effective sample size is"
+    good = f"{size} at least a third of the number of draws."
+    doubtful = f"{size} below a third of the number of draws: means and standard deviations may be off by 10 %."
+    bad = f"{size} below a tenth of the number of draws."
+    return _judged("lost_efficiency", _lost_efficiency(evidence), (0.67, 0.9), (good, doubtful, bad))
 
 
-def _moments(seen: Seen) -> Finding:
+def _moments(evidence: Evidence) -> Finding:
     """The largest shift of a mean in sd, or change of a log sd, when the draws are weighted by p / q."""
-    weights = np.exp(smooth(seen.log_ratios).log_weights)
+    weights = np.exp(smooth_weights(evidence.log_ratios).log_weights)
     weights = weights / weights.sum()
-    mean = weights @ seen.draws
-    sd = np.sqrt(weights @ (seen.draws - mean) ** 2)
+    mean = weights @ evidence.draws
+    sd = np.sqrt(weights @ (evidence.draws - mean) ** 2)
     with np.errstate(all="ignore"):
-        shifts = (np.abs(seen.draws.mean(0) - mean) / sd, np.abs(np.log(seen.draws.std(0) / sd)))
-    good = "Means and standard deviations stay the same within a tenth when the draws are weighted by importance."
-    doubtful = "Weighted by importance, a mean or standard deviation moves by more than a tenth."
-    bad = "Weighted by importance, a mean or standard deviation is quite another."
+        shifts = (np.abs(evidence.draws.mean(0) - mean) / sd, np.abs(np.log(evidence.draws.std(0) / sd)))
+    good = "Importance weighting changes means by at most 0.1 sd and standard deviations by at most 10 %."
+    doubtful = "Importance weighting changes a mean by more than 0.1 sd or a standard deviation by more than 10 %."
+    bad = "Importance weighting changes a mean or a standard deviation completely."
     return _judged("moments", float(np.max(shifts)), (0.1, 0.3), (good, doubtful, bad))
 
 
-def _bias(seen: Seen) -> Finding:
-    change = float(np.abs(np.mean(seen.log_q_fewer) - np.mean(seen.log_q)))
-    good = "The density of q does not depend on the number of inner samples."
-    doubtful = "The density of q still changes with the number of inner samples: its conditionals are narrow."
-    bad = "The density of q is not known: far more inner samples are needed."
+def _bias(evidence: Evidence) -> Finding:
+    change = float(np.abs(np.mean(evidence.log_q_fewer) - np.mean(evidence.log_q)))
+    good = "The estimate of log q does not depend on the number of inner samples."
+    doubtful = "The estimate of log q still changes with the number of inner samples: the conditionals are narrow."
+    bad = "The estimate of log q is unreliable: far more inner samples are needed."
     return _judged("inner_bias", change, (0.1, 0.5), (good, doubtful, bad))
 
 
-def _gap(seen: Seen) -> Finding:
-    gap = float(np.mean(seen.log_q) - np.mean(seen.log_q_plain))
-    good = "The bounds on the density of q meet."
-    doubtful = "The bounds on the density of q are apart."
-    bad = "The bounds on the density of q are far apart: a part of q is invisible to its own inner samples."
+def _gap(evidence: Evidence) -> Finding:
+    gap = float(np.mean(evidence.log_q) - np.mean(evidence.log_q_plain))
+    good = "The lower and upper bounds on log q agree."
+    doubtful = "The lower and upper bounds on log q differ."
+    bad = "The lower and upper bounds on log q are far apart: the inner samples miss a part of q."
     return _judged("bound_gap", gap, (0.1, 0.5), (good, doubtful, bad))
 
 
-def _modes(seen: Seen) -> Finding:
-    """exp(ELBO of a guess - ELBO of q) is about the share of the posterior at that guess; q must know the place.
+def _modes(evidence: Evidence) -> Finding:
+    """The largest share of the posterior in a region that the pilot found and q does not cover.
 
-    It does where log p - log q is about as large as at its own draws.
+    exp(ELBO of a guess - ELBO of q) is roughly the share of the posterior around that guess. q does not cover the
+    guess if log p - log q there exceeds its mean over the draws of q by more than MISSING nats.
     """
-    elbo = seen.log_ratios.mean()
-    missing = np.median(np.asarray(seen.at_guesses), axis=1) - elbo > MISSING
-    share = np.exp(np.minimum(seen.elbo_of_guesses - elbo, 0.0))
+    elbo = evidence.log_ratios.mean()
+    missing = np.median(np.asarray(evidence.at_guesses), axis=1) - elbo > MISSING
+    share = np.exp(np.minimum(evidence.elbo_of_guesses - elbo, 0.0))
     lost = float(np.max(share * missing, initial=0.0))
-    good = "Nothing that the pilot found from its other starts is missing from the fit."
-    doubtful = "The pilot found a place with a small share of the posterior that the fit does not know."
-    bad = "The pilot found a mode that the fit has lost: fit again with another key."
+    good = "The fit covers every region that the pilot found."
+    doubtful = "The pilot found a region with a small share of the posterior that the fit does not cover."
+    bad = "The pilot found a mode that the fit does not cover: fit again with another key."
     return _judged("lost_mode", lost, (0.01, 0.1), (good, doubtful, bad))
 
 
-def _spread(seen: Seen) -> Finding:
-    if seen.r_hat is None:
-        return Finding("spread", float("nan"), "good", "Not checked: there was only one run; give runs=2 or more.")
+def _spread(evidence: Evidence) -> Finding:
+    if evidence.r_hat is None:
+        return Finding("spread", float("nan"), "good", "Not checked: there was only one run. Set runs to 2 or more.")
     good = "Independent runs agree."
-    doubtful = "Independent runs differ: give it more steps, or compare fits with other keys."
+    doubtful = "Independent runs differ: use more steps, or compare fits with other keys."
     bad = "Independent runs found different posteriors: at least one of them is wrong."
-    return _judged("spread", seen.r_hat, (1.02, 1.1), (good, doubtful, bad))
+    return _judged("spread", evidence.r_hat, (1.02, 1.1), (good, doubtful, bad))
 
 
-def _convergence(seen: Seen) -> Finding:
-    if seen.converged:
-        return Finding("converged", 1.0, "good", "Training gained nothing more at its end.")
-    return Finding("converged", 0.0, "doubtful", "Training was still gaining when it ended: give it more steps.")
+def _convergence(evidence: Evidence) -> Finding:
+    if evidence.converged:
+        return Finding("converged", 1.0, "good", "Training had converged.")
+    return Finding("converged", 0.0, "doubtful", "The ELBO was still improving when training ended: use more steps.")

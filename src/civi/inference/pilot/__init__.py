@@ -1,4 +1,4 @@
-"""Pilots: a cheap first look at the target that sets location and scale, so that the family learns what is left."""
+"""Pilots: cheap approximations that set location and scale, so that the family only learns the remaining shape."""
 
 from civi.inference.pilot.base import NoPilot, Pilot
 from civi.inference.pilot.gaussian import Gaussian

@@ -1,4 +1,4 @@
-"""What a pilot is: it looks at a target and gives it back in coordinates where it is about standard normal."""
+"""The interface of pilots. A pilot returns the target in a frame: coordinates where it is about standard normal."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from civi.problem.target import Target
 
 @runtime_checkable
 class Pilot(Protocol):
-    """One of none, laplace, gaussian."""
+    """A pilot: none, laplace or gaussian."""
 
     def look(self, target: Target) -> Target:
-        """The target, framed."""
+        """The target in the frame that the pilot finds for it."""
         ...
 
 
 class Guesses(NamedTuple):
-    """Draws of the Gaussian that each start of a pilot ended with (start, draw, dim), and its ELBO."""
+    """The Gaussians that a pilot found from its starts: draws of each, (start, draw, dim), and the ELBO of each."""
 
     draws: np.ndarray
     elbo: np.ndarray
@@ -28,7 +28,7 @@ class Guesses(NamedTuple):
 
 @dataclass(frozen=True)
 class NoPilot:
-    """The target as it is, an autoencoder too."""
+    """No pilot: returns the target, or the data of an autoencoder, unchanged."""
 
     def look(self, target: Any) -> Any:
         return target

@@ -1,7 +1,8 @@
-"""Gaussian pilot: the best Gaussian on Newton paths from several starts, then refined by full-rank VI.
+"""Gaussian pilot: the best Gaussian along Newton paths from several starts, then refined by full-rank VI.
 
-A path towards a mode passes better places than the mode itself: in a funnel the mode is infinitely thin, and the
-Gaussian of highest ELBO lies on the way (Zhang et al. 2022, Pathfinder, whose low-rank curvature is exact here).
+A path to a mode passes through better locations than the mode itself. In a funnel, for example, the mode is infinitely
+narrow, and the Gaussian with the highest ELBO lies somewhere along the path. The idea is that of Pathfinder (Zhang et
+al. 2022), but with the exact curvature in place of a low-rank approximation.
 """
 
 from __future__ import annotations
@@ -41,17 +42,17 @@ class Guess(NamedTuple):
 @self_checking
 @dataclass(frozen=True)
 class Gaussian:
-    """Newton paths, the best Gaussian on each, then full-rank VI in the frame of the best.
+    """Newton paths, the best Gaussian along each path, then full-rank VI in the frame of the best one.
 
-    Half of the paths begin at points in (-2, 2) and half around the best Gaussian of these, WIDER times as wide: a mode
-    that lies outside of (-2, 2) may be found from there.
+    Half of the paths start at random points in (-2, 2). The other half start at draws of the best Gaussian found so
+    far, widened by the factor WIDER, which can find modes outside of (-2, 2).
     """
 
-    starts: Annotated[int, "Newton paths from points in (-2, 2), and as many again from further away."] = 4
-    climb: Annotated[int, "Newton steps of a path."] = 25
+    starts: Annotated[int, "Newton paths from points in (-2, 2), and as many again from a wider region."] = 4
+    climb: Annotated[int, "Newton steps per path."] = 25
     steps: Annotated[int, "Steps of full-rank variational inference after the paths."] = 1000
     learning_rate: Annotated[float, "Learning rate of these steps."] = 0.02
-    batch: Annotated[int | None, "Rows of data that each of these steps sees; none: all."] = None
+    batch: Annotated[int | None, "Rows of data per step of variational inference; none uses all."] = None
 
     def __post_init__(self) -> None:
         check_settings(self, "pilot")
@@ -65,18 +66,18 @@ class Gaussian:
         return self.settle(target, self.guesses(target))
 
     def settle(self, target: Target, guesses: list[Guess]) -> Framed:
-        """The target in the frame of the best guess, refined."""
+        """The target in the frame of the guess with the highest ELBO, refined by full-rank VI."""
         best = guesses[int(np.argmax([guess.elbo for guess in guesses]))]
         if not np.isfinite(best.elbo):
             raise TargetError(
-                f"the log density is not finite around any of the {self.starts} points in (-2, 2) from which the pilot "
-                "starts: shift or scale z so that the mass is near 0, and give every parameter a proper prior"
+                f"the log density is not finite around any of the {self.starts} points in (-2, 2) where the pilot "
+                "starts: shift or scale z so that the posterior is near 0, and give every parameter a proper prior"
             )
         framed = _framed(target, best.location, best.factor)
         return self._refined(framed) if self.steps else framed
 
     def guesses(self, target: Target) -> list[Guess]:
-        """The best Gaussian on each path."""
+        """The best Gaussian along each path. In more than LARGEST dimensions there are no Newton steps."""
         near_key, wide_key, noise_key = jax.random.split(jax.random.key(0, impl="rbg"), 3)
         steps = self.climb if target.dim <= LARGEST else 0
         noise = jax.random.normal(noise_key, (DRAWS, target.dim))
@@ -89,7 +90,7 @@ class Gaussian:
         return found + [_on_cpu(_best_on_path(target, jnp.asarray(start, float), noise, steps)) for start in wide]
 
     def _refined(self, framed: Framed) -> Framed:
-        """The full-rank Gaussian of highest ELBO, found in the frame of the guess."""
+        """The target in the frame of the full-rank Gaussian with the highest ELBO, starting from the given frame."""
         method = fullrank(Architecture(scale=1.0))
         update = FirstOrder(learning_rate=self.learning_rate)
         solver = replace(method.solver, steps=self.steps, samples=Samples(outer=DRAWS, inner=1), update=update)
@@ -111,6 +112,7 @@ def _on_cpu(guess: Guess) -> Guess:
 
 @eqx.filter_jit
 def _best_on_path(target: Target, start: Float[Array, " D"], noise: Float[Array, "N D"], steps: int) -> Guess:
+    """The Gaussian with the highest ELBO along a Newton path; without steps, the unit Gaussian at the start."""
     flat = Guess(jnp.asarray(-jnp.inf), start, jnp.eye(target.dim))
 
     def step(state: tuple[Climb, Guess], _: None) -> tuple[tuple[Climb, Guess], None]:
@@ -125,12 +127,13 @@ def _best_on_path(target: Target, start: Float[Array, " D"], noise: Float[Array,
 
 
 def _guess(target: Target, location: Float[Array, " D"], noise: Float[Array, "N D"]) -> Guess:
+    """The Gaussian with this location and the curvature of the target there."""
     factor = inverse_factor(-jax.hessian(target.log_prob)(location))
     return Guess(_elbo(target, location, factor, noise), location, factor)
 
 
 def _elbo(target: Target, location: Array, factor: Array, noise: Float[Array, "N D"]) -> Float[Array, ""]:
-    """E[log p] + entropy; minus infinity where it cannot be computed."""
+    """The ELBO E[log p] + entropy of a Gaussian; minus infinity if it is not finite."""
     log_p = jax.vmap(target.log_prob)(location + noise @ factor.T)
     entropy = jnp.log(jnp.diagonal(factor)).sum() + 0.5 * noise.shape[1] * (1 + jnp.log(2 * jnp.pi))
     elbo = log_p.mean() + entropy

@@ -1,4 +1,4 @@
-"""Laplace pilot: the mode by a damped Newton method, and the curvature there."""
+"""Laplace pilot: the mode, found by a damped Newton method, and the curvature there."""
 
 from __future__ import annotations
 
@@ -23,23 +23,30 @@ CLOSE = 1e-6
 
 
 class Climb(NamedTuple):
-    """Where the search stands, what its last step promised (half the squared Newton decrement), and steps so far."""
+    """State of the search for a mode.
+
+    Attributes:
+        z: current point.
+        log_p: log density at z.
+        predicted_gain: the predicted increase of the last step (half the squared Newton decrement).
+        steps: number of steps so far.
+    """
 
     z: Float[Array, " D"]
     log_p: Float[Array, ""]
-    promised: Float[Array, ""]
+    predicted_gain: Float[Array, ""]
     steps: Float[Array, ""]
 
 
 @self_checking
 @dataclass(frozen=True)
 class Laplace:
-    """Location where Newton's method from 0 ends, factor from the inverse curvature there.
+    """The location is where Newton's method from 0 ends, the factor comes from the inverse curvature there.
 
-    That is the mode, unless 0 is itself a saddle (between two equal modes, say): then it stays there.
+    The location is a mode, unless 0 is itself a saddle point (for example between two equal modes): then it stays at 0.
     """
 
-    steps: Annotated[int, "Most steps of Newton's method."] = 100
+    steps: Annotated[int, "Maximum number of steps of Newton's method."] = 100
 
     def __post_init__(self) -> None:
         check_settings(self, "pilot")
@@ -61,10 +68,10 @@ class Laplace:
 
 @eqx.filter_jit
 def _at_mode(target: Target, start: Float[Array, " D"], steps: int) -> Framed:
-    """The target in the frame of the highest point found from `start`."""
+    """The target in the frame of the mode that Newton's method finds from `start`."""
 
     def more(climb: Climb) -> Array:
-        return (climb.steps < steps) & (climb.promised > CLOSE)
+        return (climb.steps < steps) & (climb.predicted_gain > CLOSE)
 
     def step(climb: Climb) -> Climb:
         return newton(target.log_prob, climb)
@@ -74,12 +81,16 @@ def _at_mode(target: Target, start: Float[Array, " D"], steps: int) -> Framed:
 
 
 def begin(log_prob: Callable[[Array], Array], start: Float[Array, " D"]) -> Climb:
-    """Before the first step."""
+    """The state before the first step."""
     return Climb(start, log_prob(start), jnp.asarray(jnp.inf), jnp.zeros(()))
 
 
 def newton(log_prob: Callable[[Array], Array], climb: Climb) -> Climb:
-    """The Newton step if it loses nothing beyond rounding, else the best of half of it, a quarter, ... or none."""
+    """One damped Newton step.
+
+    The full step is taken if log p does not fall by more than rounding error. Otherwise the best of the half step, the
+    quarter step and so on is taken, or none if all of them lower log p.
+    """
     gradient, factor = jax.grad(log_prob)(climb.z), inverse_factor(-jax.hessian(log_prob)(climb.z))
     whitened = factor.T @ gradient
     tried = climb.z + 0.5 ** jnp.arange(HALVINGS)[:, None] * (factor @ whitened)
@@ -88,15 +99,15 @@ def newton(log_prob: Callable[[Array], Array], climb: Climb) -> Climb:
     whole = log_p[0] >= climb.log_p - ROUNDING * jnp.abs(climb.log_p)
     best = jnp.where(whole, 0, jnp.argmax(log_p))
     moved = whole | (log_p[best] > climb.log_p)
-    promised = jnp.where(moved, 0.5 * whitened @ whitened, 0.0)
+    predicted_gain = jnp.where(moved, 0.5 * whitened @ whitened, 0.0)
     z = jnp.where(moved, tried[best], climb.z)
-    return Climb(z, jnp.where(moved, log_p[best], climb.log_p), promised, climb.steps + 1)
+    return Climb(z, jnp.where(moved, log_p[best], climb.log_p), predicted_gain, climb.steps + 1)
 
 
 def inverse_factor(curvature: Float[Array, "D D"]) -> Float[Array, "D D"]:
-    """A lower triangular F with F F^T = |curvature|^-1; curvature that points upward counts by its size.
+    """A lower triangular F with F F^T = |curvature|^-1, where |.| takes the absolute value of each eigenvalue.
 
-    Scaled to unit diagonal first, so that parameters of any scale are exact to single precision.
+    The curvature is first scaled to unit diagonal, so that parameters of very different scales keep single precision.
     """
     scale = 1 / jnp.sqrt(jnp.maximum(jnp.abs(jnp.diagonal(curvature)), jnp.finfo(curvature.dtype).tiny))
     values, vectors = jnp.linalg.eigh(scale[:, None] * curvature * scale)

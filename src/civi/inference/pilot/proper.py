@@ -1,4 +1,4 @@
-"""Whether a posterior can be normalised at all: along a direction without end, wider is always better."""
+"""A check for improper posteriors: along an improper direction, the ELBO of a Gaussian grows with its width."""
 
 from __future__ import annotations
 
@@ -21,49 +21,56 @@ SLOWEST = 0.05
 FAR = 1e6
 
 
-def check_proper(seen: Framed, unravel: Callable[[Array], Any]) -> None:
-    """Refuse a posterior whose mass has no end, and name the parameter that it runs along.
+def check_proper(framed: Framed, unravel: Callable[[Array], Any]) -> None:
+    """Reject an improper posterior with an error that names the parameter along which it is improper.
 
-    A Gaussian that is stretched c times along one direction of the frame, around its centre or to one side of it, has
-    the ELBO E[log p] + log c + constant. Where p falls like |w|^-a it changes by (1 - a) log c, and p has finite mass
+    A Gaussian stretched by a factor c along one direction of the frame, around its centre or to one side of it, has the
+    ELBO E[log p] + log c + constant. If p falls like |w|^-a, the ELBO changes by (1 - a) log c, and p has finite mass
     only for a > 1.
+
+    Args:
+        framed: the target in a frame.
+        unravel: maps one unconstrained vector to the user's parameters, for the name.
     """
     with np.errstate(invalid="ignore"):
-        gain = np.diff(np.asarray(_stretched(seen)), axis=-1) / np.diff(np.log(WIDTHS))
-    endless = (np.isfinite(gain) & (gain > -SLOWEST)).all(-1).any(-1)
-    if endless.any():
-        name = _name(unravel, _parameter(seen, int(endless.argmax())), seen.dim)
+        gain = np.diff(np.asarray(_stretched(framed)), axis=-1) / np.diff(np.log(WIDTHS))
+    improper = (np.isfinite(gain) & (gain > -SLOWEST)).all(-1).any(-1)
+    if improper.any():
+        name = _name(unravel, _parameter(framed, int(improper.argmax())), framed.dim)
         raise TargetError(
-            f"the posterior looks improper: it has no end along {name} (a Gaussian gets better the wider it is): "
-            "give it a proper prior"
+            f"the posterior looks improper along {name} (a wider Gaussian always has a higher ELBO): "
+            "give this parameter a proper prior"
         )
 
 
-def _parameter(seen: Framed, direction: int) -> int:
-    """The one that moves most along this direction, in its own units; or one that the pilot itself lost sight of."""
-    location, factor = (np.asarray(part, np.float64) for part in (seen.frame.location, seen.frame.factor))
+def _parameter(framed: Framed, direction: int) -> int:
+    """Index of the parameter that moves most along this direction, in units of its scale.
+
+    If the location or scale of a parameter is beyond FAR, the pilot itself diverged along it, and it is the answer.
+    """
+    location, factor = (np.asarray(part, np.float64) for part in (framed.frame.location, framed.frame.factor))
     scale = np.sqrt((factor**2).mean(1))
     reach = np.nan_to_num(np.abs(location) + scale, nan=np.inf)
     return int(np.argmax(reach if reach.max() > FAR else np.abs(factor[:, direction]) / scale))
 
 
 @eqx.filter_jit
-def _stretched(seen: Framed) -> Float[Array, "D sides widths"]:
-    """The ELBO but for a constant, for every direction, side and width; the same noise everywhere."""
-    half = jax.random.normal(jax.random.key(0, impl="rbg"), (DRAWS // 2, seen.dim))
+def _stretched(framed: Framed) -> Float[Array, "D sides widths"]:
+    """The ELBO up to a constant, for every direction, side and width, all with the same noise."""
+    half = jax.random.normal(jax.random.key(0, impl="rbg"), (DRAWS // 2, framed.dim))
     noise = jnp.concatenate([half, -half])
     sides, widths = jnp.asarray([-AWAY, 0.0, AWAY]), jnp.asarray(WIDTHS)
 
     def elbo(direction: Array, side: Array, width: Array) -> Array:
         w = noise.at[:, direction].set(width * (side + noise[:, direction]))
-        return jax.vmap(seen.log_prob)(w).mean() + jnp.log(width)
+        return jax.vmap(framed.log_prob)(w).mean() + jnp.log(width)
 
-    cases = [grid.reshape(-1) for grid in jnp.meshgrid(jnp.arange(seen.dim), sides, widths, indexing="ij")]
-    return jax.lax.map(lambda case: elbo(*case), tuple(cases)).reshape(seen.dim, len(sides), len(widths))
+    cases = [grid.reshape(-1) for grid in jnp.meshgrid(jnp.arange(framed.dim), sides, widths, indexing="ij")]
+    return jax.lax.map(lambda case: elbo(*case), tuple(cases)).reshape(framed.dim, len(sides), len(widths))
 
 
 def _name(unravel: Callable[[Array], Any], index: int, dim: int) -> str:
-    """The user's name of a number of the vector, for example beta[2]."""
+    """The user's name of one entry of the unconstrained vector, for example beta[2]."""
     place = np.zeros(dim)
     place[index] = 1
     for path, leaf in jax.tree_util.tree_leaves_with_path(unravel(jnp.asarray(place))):

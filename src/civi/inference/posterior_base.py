@@ -1,0 +1,180 @@
+"""The interface of all posteriors that `civi.fit`, `civi.load` and runs return, and the types of its results."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PRNGKeyArray
+from rich.table import Table
+
+from civi.errors import TargetError
+from civi.inference.diagnose import Bounds
+from civi.inference.diagnose.trust import Finding, verdict
+from civi.inference.save import save
+from civi.problem.target.space import Vector
+
+INNER = 20_000
+NO_DENSITY = "these are draws of a Markov chain, which have no density: fit with another solver for log_prob and elbo"
+
+
+class LogProb(NamedTuple):
+    """Estimates of log q(z) that are in expectation a lower and an upper bound."""
+
+    lower: np.ndarray
+    upper: np.ndarray
+
+
+class Elbo(NamedTuple):
+    """E_q[log p - log q], a lower bound on the log evidence, with its Monte Carlo standard error."""
+
+    value: float
+    se: float
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """All findings and the worst verdict among them. Rich prints it as a table."""
+
+    findings: list[Finding]
+
+    @property
+    def verdict(self) -> str:
+        """good, doubtful or bad."""
+        return verdict(self.findings)
+
+    def __rich__(self) -> Table:
+        table = Table("check", "value", "verdict", "what it means", title=f"the fit is {self.verdict}")
+        for finding in self.findings:
+            table.add_row(finding.name, f"{finding.value:.3g}", finding.verdict, finding.sentence)
+        return table
+
+    def __str__(self) -> str:
+        lines = [f"{f.name}: {f.value:.3g} ({f.verdict}). {f.sentence}" for f in self.findings]
+        return "\n".join([f"the fit is {self.verdict}", *lines])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Posterior(ABC):
+    """The result of a fit or a run: draws of the posterior approximation and, if it has one, its density.
+
+    Attributes:
+        constrain: maps one unconstrained vector to the parameters of the user, with their names and shapes.
+        history: the training history, one array per column (empty for draws of a Markov chain).
+        message: how training ended.
+        seconds: wall time of the fit.
+    """
+
+    constrain: Callable[[Array], Any] = field(default_factory=Vector)
+    history: dict[str, np.ndarray] = field(default_factory=dict)
+    message: str = ""
+    seconds: float = 0.0
+
+    @property
+    @abstractmethod
+    def dim(self) -> int:
+        """Number of unconstrained parameters."""
+
+    @abstractmethod
+    def sample_unconstrained(self, key: PRNGKeyArray, count: int = 4000, *, resample: bool = False) -> np.ndarray:
+        """Draw unconstrained vectors.
+
+        Args:
+            key: random key.
+            count: number of draws.
+            resample: whether to use Pareto-smoothed importance resampling (see `sample`).
+
+        Returns:
+            An array of shape (count, dim).
+        """
+
+    @abstractmethod
+    def diagnose(self, key: PRNGKeyArray) -> Diagnosis:
+        """Check how far the posterior can be trusted.
+
+        Args:
+            key: random key of the draws that the checks use.
+
+        Returns:
+            For each check its value, a verdict (good, doubtful or bad) and a sentence that explains it.
+        """
+
+    @abstractmethod
+    def to_inference_data(self, key: PRNGKeyArray, count: int = 4000) -> Any:
+        """Convert to ArviZ InferenceData.
+
+        Args:
+            key: random key.
+            count: number of draws.
+
+        Returns:
+            An arviz.InferenceData. `civi.inference.inference_data` lists its groups.
+        """
+
+    @abstractmethod
+    def draws_to_measure(self, key: PRNGKeyArray, count: int) -> np.ndarray:
+        """`count` unconstrained draws for comparisons between posteriors, of shape (count, dim)."""
+
+    @abstractmethod
+    def bounds(self, key: PRNGKeyArray, outer: int, inner: int) -> Bounds | None:
+        """Bounds on the negative ELBO from `outer` draws with `inner` inner samples; None if there is no density."""
+
+    @abstractmethod
+    def log_density(self, z: Array) -> Array | None:
+        """log q at unconstrained points (N, dim) by the plain inner mean; None if there is no density."""
+
+    def sample(self, key: PRNGKeyArray, count: int = 4000, *, resample: bool = False) -> Any:
+        """Draw from the posterior, in the names, shapes and constrained space of the user's parameters.
+
+        Args:
+            key: random key.
+            count: number of draws.
+            resample: whether to draw five times as many and then resample them by Pareto-smoothed importance weights.
+                This moves the draws closer to the posterior, and is reliable if `diagnose` finds k_hat below 0.7.
+
+        Returns:
+            A pytree of arrays with a leading axis of length `count`.
+        """
+        return jax.vmap(self.constrain)(jnp.asarray(self.sample_unconstrained(key, count, resample=resample)))
+
+    def log_prob(self, z: Float[Array | np.ndarray, "N D"], *, inner: int = INNER) -> LogProb:
+        """Estimate log q, from below and from above in expectation.
+
+        Args:
+            z: unconstrained points.
+            inner: number of inner samples.
+        """
+        raise TargetError(NO_DENSITY)
+
+    def elbo(self, key: PRNGKeyArray, *, inner: int = INNER) -> Elbo:
+        """Estimate the evidence lower bound.
+
+        Args:
+            key: random key.
+            inner: number of inner samples per draw.
+
+        Returns:
+            The estimate and its Monte Carlo standard error.
+        """
+        raise TargetError(NO_DENSITY)
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Write everything except the target to one file, which `civi.load` reads.
+
+        Args:
+            path: the file, by convention with the suffix .civi.
+            overwrite: whether to replace an existing file. Without it, an existing file is an error.
+        """
+        kind, parts = self._saved()
+        record = {"history": self.history, "message": self.message, "seconds": self.seconds}
+        save(kind, record | parts, self.constrain, self.dim, Path(path), overwrite=overwrite)
+
+    @abstractmethod
+    def _saved(self) -> tuple[str, dict[str, Any]]:
+        """The name of this kind of posterior in the file format, and its parts."""
