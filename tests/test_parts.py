@@ -10,7 +10,7 @@ from autoencoding import BITS, image_problem
 from civi.errors import CiviError
 from civi.parts import constant, data_rows, groups, is_rows, roles, split, trained
 from civi.problem import OracleProblem, Oracles, PosteriorProblem
-from civi.problem.sentences import Sentences
+from civi.problem.sentences import SentenceData
 from civi.problem.target import LogisticRegression
 from linear_gaussian import WEIGHT, gaussian_target, linear_family
 
@@ -145,7 +145,7 @@ def rows_of(tree) -> set:
 
 def test_rows_of_data_are_found_in_every_problem():
     regression = LogisticRegression(jnp.ones((4, 2)), jnp.ones(4))
-    words = Sentences.bucketed(np.ones((3, 4), int), np.array([2, 4, 3]), [np.arange(3)], 7, 6)
+    words = SentenceData.bucketed(np.ones((3, 4), int), np.array([2, 4, 3]), [np.arange(3)], 7, 6)
     assert rows_of(problems()["autoencoder"]) == {".data.pixels"}
     assert rows_of(eqx.tree_at(lambda problem: problem.data, image_problem(), words)) == {".data.words"}
     assert rows_of(PosteriorProblem(linear_family(), regression, 2)) == {".target.x"}

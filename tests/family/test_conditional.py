@@ -29,7 +29,7 @@ def marginals(conditional: Conditional, mixed):
         case "ScaledCholeskyGaussian":
             moments = in_frame(conditional, mixed)
             return stats.norm(moments[0], np.sqrt(np.diag(moments[1])))
-        case "Laplace":
+        case "LaplaceConditional":
             return stats.laplace(mixed, scale["log_scale"])
         case "LogNormal":
             return stats.lognorm(np.exp(np.asarray(conditional.gaussian.log_scale, np.float64)), scale=np.exp(mixed))
@@ -56,7 +56,7 @@ def reference_log_prob(conditional: Conditional, mixed, z) -> float:
         return stats.multivariate_normal(*in_frame(conditional, np.asarray(mixed, np.float64))).logpdf(
             np.asarray(z, np.float64)
         )
-    if type(conditional).__name__ == "Laplace":
+    if type(conditional).__name__ == "LaplaceConditional":
         away = np.abs(np.asarray(z, np.float64) - np.asarray(mixed, np.float64))
         return (stats.expon(scale=np.exp(np.asarray(conditional.log_scale, np.float64))).logpdf(away) - np.log(2)).sum()
     return marginals(conditional, mixed).logpdf(np.asarray(z, np.float64)).sum()

@@ -18,9 +18,9 @@ from civi.inference.nuts import Reference
 from civi.inference.posterior import AmortisedPosterior, Posterior, SampledPosterior, SemiImplicitPosterior
 from civi.problem import TextArchitecture
 from civi.problem.images import Images
-from civi.problem.sentences import Sentences, Words
+from civi.problem.sentences import SentenceBatch, SentenceData
 from civi.problem.target import star
-from civi.problem.target.space import Tree
+from civi.problem.target.space import TreeSpace
 from civi.solver import SOLVERS
 
 KEY = jax.random.key(5)
@@ -36,7 +36,7 @@ def reference(r_hat=1.0, effective_size=1000.0, divergences=0) -> Reference:
 
 @pytest.fixture(scope="module")
 def sampled():
-    space = Tree.like({"b": np.zeros(1), "a": 0.0})
+    space = TreeSpace.like({"b": np.zeros(1), "a": 0.0})
     return SampledPosterior(reference=reference(1.003, 812.5, 2), constrain=space, message="3 chains", seconds=1.5)
 
 
@@ -127,9 +127,9 @@ class TestChains:
         assert str(diagnosis).startswith(f"the fit is {expected}")
 
 
-def sentences() -> Sentences:
+def sentences() -> SentenceData:
     words = jnp.array([[2, 3, 1, 0], [4, 1, 0, 0], [2, 5, 3, 1]], jnp.int32)
-    return Sentences.bucketed(np.asarray(words), np.array([3, 2, 4], np.int32), [np.arange(3)], 6, 5)
+    return SentenceData.bucketed(np.asarray(words), np.array([3, 2, 4], np.int32), [np.arange(3)], 6, 5)
 
 
 @pytest.fixture(scope="module")
@@ -139,7 +139,7 @@ def encoders():
     shape = TextArchitecture(hidden=(4,), latent_dim=2, noise_dim=3, embedding=3, recurrent=4)
     text = filled(shape, sentences())
     rows = np.asarray([[2, 3, 1, 0], [4, 1, 0, 0]], np.int32)
-    x = {"images": jnp.asarray(BITS[:2], float), "text": Words(rows, rows, np.array([3, 2], np.int32))}
+    x = {"images": jnp.asarray(BITS[:2], float), "text": SentenceBatch(rows, rows, np.array([3, 2], np.int32))}
     parts = {"images": images, "text": text}
     return {
         kind: (

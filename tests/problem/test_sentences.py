@@ -11,7 +11,7 @@ from scipy.special import log_softmax, softmax
 
 from autoencoding import as64, filled
 from civi.problem import ProblemSettings, TextArchitecture, make_problem, sentences
-from civi.problem.sentences import Sentences, Words
+from civi.problem.sentences import SentenceBatch, SentenceData
 from montecarlo import agrees
 
 VOCABULARY, UNKNOWN, LATENTS, HIDDEN, WIDTH = 7, 6, 2, 3, 4
@@ -26,12 +26,14 @@ def some_words() -> np.ndarray:
     return np.where(np.arange(PLACES) < LENGTHS[:, None], words, 0)
 
 
-def as_words(words, length, seen=None) -> Words:
-    return Words(jnp.asarray(words), jnp.asarray(words if seen is None else seen), jnp.asarray(length))
+def as_words(words, length, decoder_input=None) -> SentenceBatch:
+    return SentenceBatch(
+        jnp.asarray(words), jnp.asarray(words if decoder_input is None else decoder_input), jnp.asarray(length)
+    )
 
 
-def bucketed(words, length, buckets) -> Sentences:
-    return Sentences.bucketed(words, length, [np.array(rows) for rows in buckets], VOCABULARY, UNKNOWN)
+def bucketed(words, length, buckets) -> SentenceData:
+    return SentenceData.bucketed(words, length, [np.array(rows) for rows in buckets], VOCABULARY, UNKNOWN)
 
 
 @pytest.fixture(scope="module")
@@ -121,9 +123,9 @@ def test_what_follows_a_sentence_does_not_matter(log_prob, z):
 
 def test_the_decoder_is_told_seen_and_scores_words(decoder, log_prob, z):
     words = some_words()
-    seen = np.where(np.random.default_rng(2).random(words.shape) < 0.5, UNKNOWN, words)
-    got = log_prob(as_words(words, LENGTHS, seen), jnp.asarray(z, jnp.float32))
-    every = zip(seen, words, LENGTHS, z, strict=True)
+    decoder_input = np.where(np.random.default_rng(2).random(words.shape) < 0.5, UNKNOWN, words)
+    got = log_prob(as_words(words, LENGTHS, decoder_input), jnp.asarray(z, jnp.float32))
+    every = zip(decoder_input, words, LENGTHS, z, strict=True)
     expected = [sentence_log_prob(decoder, told[:n], row[:n], at) for told, row, n, at in every]
     np.testing.assert_allclose(got, expected, rtol=1e-5)
 
@@ -166,7 +168,7 @@ def test_places_in_one_block_or_in_many_have_the_same_sum(decoder, log_prob, z, 
 
 def test_the_reader_takes_the_state_after_the_last_word(networks):
     words, reader = some_words(), networks[0].mixing.reader
-    got = reader(as_words(words, LENGTHS, seen=np.full_like(words, UNKNOWN)))
+    got = reader(as_words(words, LENGTHS, decoder_input=np.full_like(words, UNKNOWN)))
     last = [lstm64(reader.recurrent, row[:n], [])[-1] for row, n in zip(words, LENGTHS, strict=True)]
     np.testing.assert_allclose(got, last @ as64(reader.weight) + as64(reader.bias), rtol=1e-4, atol=1e-5)
 
@@ -199,7 +201,7 @@ def drawn():
     words, length, buckets = identified()
     data = replace(bucketed(words, length, buckets), dropout=0.3)
     batches = jax.jit(jax.vmap(lambda key: data.batch(key, 3)))(jax.random.split(jax.random.key(0), KEYS))
-    batches = Words(*(np.asarray(leaf) for leaf in batches))
+    batches = SentenceBatch(*(np.asarray(leaf) for leaf in batches))
     return batches.words[..., 0] - 1 + 5 * (batches.words[..., 1] - 1), batches
 
 
@@ -223,8 +225,8 @@ def test_a_batch_is_of_one_bucket(drawn):
 
 def test_dropped_words_are_unknown_to_the_decoder_only(drawn):
     _, batches = drawn
-    dropped = batches.seen != batches.words
-    assert (batches.seen[dropped] == UNKNOWN).all()
+    dropped = batches.decoder_input != batches.words
+    assert (batches.decoder_input[dropped] == UNKNOWN).all()
     assert not (batches.words == UNKNOWN).any()
     assert agrees(dropped.reshape(KEYS, -1).mean(1), 0.3)
     assert agrees(dropped.reshape(KEYS, -1)[:, [0, 7]], 0.3)
@@ -232,7 +234,7 @@ def test_dropped_words_are_unknown_to_the_decoder_only(drawn):
 
 def test_without_dropout_all_words_are_seen():
     batch = bucketed(*identified()).batch(jax.random.key(0), 4)
-    np.testing.assert_array_equal(batch.seen, batch.words)
+    np.testing.assert_array_equal(batch.decoder_input, batch.words)
 
 
 def test_the_architecture_passes_its_dropout_on():

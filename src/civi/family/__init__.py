@@ -3,7 +3,7 @@
 from civi.family.amortised import Amortised, Conditioned, Encoder, Reader, repeated
 from civi.family.conditional import Conditional
 from civi.family.gaussian import CholeskyGaussian, DiagonalGaussian, ScaledCholeskyGaussian, ScaledGaussian
-from civi.family.laplace import Laplace
+from civi.family.laplace import LaplaceConditional
 from civi.family.log_normal import LogNormal
 from civi.family.mixing import ACTIVATIONS, ConstantMixing, MixingNetwork
 from civi.family.noise import GaussianNoise
@@ -22,7 +22,7 @@ __all__ = [
     "DiagonalGaussian",
     "Encoder",
     "GaussianNoise",
-    "Laplace",
+    "LaplaceConditional",
     "LogNormal",
     "MixingNetwork",
     "Outer",

@@ -10,13 +10,13 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from civi.family.conditional import Conditional
 
 
-class Laplace(Conditional):
+class LaplaceConditional(Conditional):
     """Independent Laplace coordinates with location mu(eps) and free standard deviations."""
 
     log_scale: Float[Array, " D"]
 
     @classmethod
-    def init(cls, dim: int, scale: float) -> Laplace:
+    def init(cls, dim: int, scale: float) -> LaplaceConditional:
         return cls(jnp.full(dim, jnp.log(scale / np.sqrt(2))))
 
     @staticmethod

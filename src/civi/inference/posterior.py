@@ -30,7 +30,7 @@ from civi.inference.pilot.base import Guesses
 from civi.inference.save import save
 from civi.problem.autoencoder import Decoder
 from civi.problem.target import Framed, Target, inward, log_volume, outward, unframed
-from civi.problem.target.space import Vector
+from civi.problem.target.space import VectorSpace
 
 INNER, CANDIDATES = 20_000, 2000
 DRAWS, SETS = 4000, 5
@@ -82,7 +82,7 @@ class Posterior(ABC):
     column of the training history (empty for draws of a Markov chain).
     """
 
-    constrain: Callable[[Array], Any] = field(default_factory=Vector)
+    constrain: Callable[[Array], Any] = field(default_factory=VectorSpace)
     history: dict[str, np.ndarray] = field(default_factory=dict)
     message: str = ""
     seconds: float = 0.0

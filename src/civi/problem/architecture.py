@@ -20,7 +20,7 @@ from civi.family.semi_implicit import Architecture, Conditioned, NoiseDim, Scale
 from civi.problem.autoencoder import AutoencoderProblem, Decoder
 from civi.problem.images import ImageDecoder, Images
 from civi.problem.posterior import PosteriorProblem
-from civi.problem.sentences import Recurrent, SentenceDecoder, SentenceReader, Sentences
+from civi.problem.sentences import Recurrent, SentenceData, SentenceDecoder, SentenceReader
 from civi.settings import check_settings, self_checking
 
 
@@ -94,7 +94,7 @@ class TextArchitecture(Autoencoding):
         require(self.recurrent >= 1, f"family.recurrent must be at least 1, not {self.recurrent}")
         require(0 <= self.word_dropout < 1, f"family.word_dropout must be in [0, 1), not {self.word_dropout}")
 
-    def networks(self, data: Sentences, key: PRNGKeyArray) -> tuple[Amortised, Decoder]:
+    def networks(self, data: SentenceData, key: PRNGKeyArray) -> tuple[Amortised, Decoder]:
         """An encoder and a decoder for these sentences, both with random weights."""
         return _for_sentences(self, data.vocabulary, key)
 

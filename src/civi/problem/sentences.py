@@ -15,15 +15,18 @@ from civi.parts import constant, data_rows
 START, WORDS = 0, 8
 
 
-class Words(NamedTuple):
-    """Sentences as word numbers, padded with 0; `seen` is what the decoder is told (some words may be dropped)."""
+class SentenceBatch(NamedTuple):
+    """A batch of sentences as word indices, padded with 0.
+
+    `decoder_input` holds the words that the decoder is given; it differs from `words` where words are dropped out.
+    """
 
     words: Int[Array | np.ndarray, "J T"]
-    seen: Int[Array | np.ndarray, "J T"]
+    decoder_input: Int[Array | np.ndarray, "J T"]
     length: Int[Array | np.ndarray, " J"]
 
 
-class Sentences(eqx.Module):
+class SentenceData(eqx.Module):
     """Rows of words, sorted into buckets by length, so that a batch has sentences of about one length.
 
     The decoder is told `unknown` in place of a share `dropout` of the words.
@@ -41,7 +44,7 @@ class Sentences(eqx.Module):
     @classmethod
     def bucketed(
         cls, words: np.ndarray, length: np.ndarray, buckets: list[np.ndarray], vocabulary: int, unknown: int
-    ) -> Sentences:
+    ) -> SentenceData:
         """From the row numbers of every bucket."""
         size = np.array([len(rows) for rows in buckets])
         order, first = jnp.asarray(np.concatenate(buckets)), jnp.asarray(np.cumsum(size) - size)
@@ -52,14 +55,14 @@ class Sentences(eqx.Module):
         """N."""
         return len(self.length)
 
-    def batch(self, key: PRNGKeyArray, count: int) -> Words:
+    def batch(self, key: PRNGKeyArray, count: int) -> SentenceBatch:
         """A bucket with probability by its size, then random rows of it: every sentence is equally likely."""
         bucket_key, row_key, drop_key = jax.random.split(key, 3)
         bucket = jax.random.categorical(bucket_key, jnp.log(self.size))
         place = self.first[bucket] + jax.random.randint(row_key, (count,), 0, self.size[bucket])
         words, length = self.words[self.order[place]], self.length[self.order[place]]
         dropped = jax.random.bernoulli(drop_key, self.dropout, words.shape) if self.dropout else False
-        return Words(words, jnp.where(dropped, self.unknown, words), length)
+        return SentenceBatch(words, jnp.where(dropped, self.unknown, words), length)
 
 
 class Recurrent(eqx.Module):
@@ -125,7 +128,7 @@ class SentenceReader(eqx.Module):
     weight: Float[Array, "H F"]
     bias: Float[Array, " F"]
 
-    def __call__(self, x_J: Words) -> Float[Array, "J F"]:
+    def __call__(self, x_J: SentenceBatch) -> Float[Array, "J F"]:
         """Features of every sentence."""
         hidden_JT = self.recurrent.over(self.recurrent.gates(jnp.asarray(x_J.words)), _inside(x_J))
         last_J = jnp.take_along_axis(hidden_JT, (jnp.asarray(x_J.length) - 1)[:, None, None], axis=1)[:, 0]
@@ -139,9 +142,9 @@ class SentenceDecoder(eqx.Module):
     weight: Float[Array, "H V"]
     bias: Float[Array, " V"]
 
-    def log_prob_each(self, x_J: Words, z_J: Float[Array, "J D"]) -> Float[Array, " J"]:
+    def log_prob_each(self, x_J: SentenceBatch, z_J: Float[Array, "J D"]) -> Float[Array, " J"]:
         """sum_t log p(x_t | x_1 .. x_t-1, z) over the words of each sentence; padding does not count."""
-        before_JT = jnp.pad(x_J.seen[:, :-1], ((0, 0), (1, 0)), constant_values=START)
+        before_JT = jnp.pad(x_J.decoder_input[:, :-1], ((0, 0), (1, 0)), constant_values=START)
         inside_JT = _inside(x_J)
         hidden_JT = self.recurrent.over(self.recurrent.gates(before_JT, z_J[:, None]), inside_JT)
         return self._log_prob_of_words(hidden_JT, jnp.asarray(x_J.words), inside_JT)
@@ -177,7 +180,7 @@ class SentenceDecoder(eqx.Module):
         return jax.lax.scan(step, start, None, length=longest)[1].T
 
 
-def _inside(x_J: Words) -> Bool[Array, "J T"]:
+def _inside(x_J: SentenceBatch) -> Bool[Array, "J T"]:
     """Which places hold a word."""
     return jnp.arange(x_J.words.shape[1]) < x_J.length[:, None]
 

@@ -19,8 +19,8 @@ from numpyro.infer.util import constrain_fn, initialize_model
 
 from civi.errors import TargetError
 from civi.problem.target.explain import explain
-from civi.problem.target.numpyro_sites import Model, Rows, Sample, Sites, hint, impossible, sites_of
-from civi.problem.target.space import Tree
+from civi.problem.target.numpyro_sites import ModelFunction, Rows, Sites, Subsample, hint, impossible, sites_of
+from civi.problem.target.space import TreeSpace
 
 SEEDS = 16
 
@@ -29,11 +29,11 @@ SEEDS = 16
 class Traced:
     """A model with its arguments, its sites, its potential energy given the rows its plates see, and the way back."""
 
-    model: Model
+    model: ModelFunction
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     sites: Sites
-    unravel: Tree
+    unravel: TreeSpace
     potential: Callable[..., Callable[[Any], Array]]
     constrain: Callable[[Any], dict[str, Array]]
 
@@ -59,10 +59,10 @@ class NumPyroTarget(eqx.Module):
     @property
     def batch_size(self) -> int | None:
         """How many rows of it the model wants to see at a time; None for all."""
-        return next((plate.seen for plate in self._plates.values()), None)
+        return next((plate.subsample_size for plate in self._plates.values()), None)
 
     @property
-    def _plates(self) -> dict[str, Sample]:
+    def _plates(self) -> dict[str, Subsample]:
         return self.traced.sites.plates
 
     def log_prob(self, z: Float[Array, " D"]) -> Float[Array, ""]:
@@ -71,11 +71,11 @@ class NumPyroTarget(eqx.Module):
 
     def batch(self, key: PRNGKeyArray, count: int) -> NumPyroTarget:
         """`count` random rows of the first plate that subsamples, of others as many as the model says."""
-        seen = [count, *(plate.seen for plate in list(self._plates.values())[1:])]
-        keys = jax.random.split(key, len(seen))
+        sizes = [count, *(plate.subsample_size for plate in list(self._plates.values())[1:])]
+        keys = jax.random.split(key, len(sizes))
         index = {
             name: jax.random.randint(key, (number,), 0, plate.size)
-            for (name, plate), key, number in zip(self._plates.items(), keys, seen, strict=True)
+            for (name, plate), key, number in zip(self._plates.items(), keys, sizes, strict=True)
         }
         return NumPyroTarget(self.traced, index)
 
@@ -84,7 +84,7 @@ class NumPyroTarget(eqx.Module):
         return self.traced.constrain(self.traced.unravel(z))
 
 
-def numpyro_target(model: Model, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> NumPyroTarget:
+def numpyro_target(model: ModelFunction, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> NumPyroTarget:
     """Trace the model; refuse one that has nothing to infer, or discrete sites that cannot be summed out.
 
     A model that subsamples or enumerates is given JAX arrays in place of NumPy's: its plates' rows are traced.
@@ -114,7 +114,7 @@ def numpyro_target(model: Model, args: tuple[Any, ...], kwargs: Mapping[str, Any
     constrain = made.postprocess_fn({}, *args, **kwargs)
     if sites.discrete:
         constrain = _without_discrete(on_rows, arguments, made.param_info.z)
-    unravel = Tree.like(made.param_info.z)
+    unravel = TreeSpace.like(made.param_info.z)
     return NumPyroTarget(Traced(model, args, dict(kwargs), sites, unravel, made.potential_fn, jax.jit(constrain)))
 
 
@@ -138,7 +138,7 @@ def _check_discrete(sites: Sites) -> None:
         )
 
 
-def _without_discrete(model: Model, arguments: dict[str, Any], start: Any) -> Callable[[Any], dict[str, Array]]:
+def _without_discrete(model: ModelFunction, arguments: dict[str, Any], start: Any) -> Callable[[Any], dict[str, Array]]:
     """The continuous sites, and the deterministic ones that are the same whatever the discrete ones are."""
 
     def constrain(parameters: Any, seed: Any) -> dict[str, Array]:

@@ -17,15 +17,15 @@ from numpyro.primitives import Messenger
 from civi.errors import TargetError
 from civi.problem.target.explain import explain
 
-Model = Callable[..., Any]
+ModelFunction = Callable[..., Any]
 
 
 @dataclass(frozen=True)
-class Sample:
+class Subsample:
     """A plate that sees `seen` of its `size` rows at a time."""
 
     size: int
-    seen: int
+    subsample_size: int
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Sites:
     latent: list[str]
     discrete: dict[str, bool]
     observed: dict[str, np.ndarray]
-    plates: dict[str, Sample]
+    plates: dict[str, Subsample]
     axes: dict[str, list[str]]
 
 
@@ -51,9 +51,9 @@ class Rows(Messenger):
     JAX's, as NumPyro compares the former with traced supports in NumPy.
     """
 
-    def __init__(self, fn: Model | None = None, index: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, fn: ModelFunction | None = None, index: Mapping[str, Any] | None = None) -> None:
         self.index = index or {}
-        self.plates: dict[str, Sample] = {}
+        self.plates: dict[str, Subsample] = {}
         super().__init__(fn)
 
     def process_message(self, msg: Any) -> None:
@@ -61,15 +61,15 @@ class Rows(Messenger):
             msg["value"] = jnp.asarray(msg["value"])
         if msg["type"] != "plate":
             return
-        size, seen = msg["args"]
+        size, subsample_size = msg["args"]
         with jax.ensure_compile_time_eval():
             rows = self.index.get(msg["name"], jnp.arange(size))
-        if seen not in (None, size):
-            self.plates[msg["name"]] = Sample(size, seen)
+        if subsample_size not in (None, size):
+            self.plates[msg["name"]] = Subsample(size, subsample_size)
         msg["args"], msg["value"] = (size, len(rows)), rows
 
 
-def sites_of(model: Model, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Sites:
+def sites_of(model: ModelFunction, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Sites:
     """Run the model once, on all rows; a model that fails is refused with its reason."""
     trace, plates = _trace(model, args, kwargs)
     samples = {name: site for name, site in trace.items() if site["type"] == "sample"}
@@ -87,7 +87,7 @@ def sites_of(model: Model, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> 
     )
 
 
-def impossible(model: Model, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
+def impossible(model: ModelFunction, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
     """Which sites have no finite log density where the model starts."""
     trace, _ = _trace(model, args, kwargs)
     found = []
@@ -100,7 +100,9 @@ def impossible(model: Model, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -
     return f"not finite at {', '.join(found)}" if found else "its gradient is not finite"
 
 
-def _trace(model: Model, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Sample]]:
+def _trace(
+    model: ModelFunction, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, Subsample]]:
     """The sites of one run, and the plates that subsample."""
     rows = Rows(handlers.substitute(handlers.seed(model, jax.random.key(0)), substitute_fn=init_to_uniform))
     try:
@@ -131,7 +133,7 @@ def _axes(site: Any) -> list[str]:
     return names
 
 
-def hint(plates: Mapping[str, Sample]) -> str:
+def hint(plates: Mapping[str, Subsample]) -> str:
     """What is behind most failures of a model that subsamples."""
-    shown = ", ".join(f"{name} ({plate.seen} of {plate.size})" for name, plate in plates.items())
+    shown = ", ".join(f"{name} ({plate.subsample_size} of {plate.size})" for name, plate in plates.items())
     return f". Its plate {shown} must index data with all rows: data[rows], or numpyro.subsample" if plates else ""

@@ -14,7 +14,7 @@ from civi.errors import TargetError
 
 
 @dataclass(frozen=True)
-class Vector:
+class VectorSpace:
     """z as it is."""
 
     def __call__(self, z: Array) -> Array:
@@ -23,14 +23,14 @@ class Vector:
 
 
 @dataclass(frozen=True)
-class Tree:
+class TreeSpace:
     """A vector cut into the leaves of a pytree, in its order; of any precision."""
 
     structure: Any
     shapes: tuple[tuple[int, ...], ...]
 
     @classmethod
-    def like(cls, example: Any) -> Tree:
+    def like(cls, example: Any) -> TreeSpace:
         """The structure and shapes of this pytree."""
         leaves, structure = jax.tree.flatten(example)
         return cls(structure, tuple(jnp.shape(leaf) for leaf in leaves))
@@ -54,7 +54,7 @@ class Tree:
 
 
 @dataclass(frozen=True)
-class Unknown:
+class UnknownSpace:
     """The space of a posterior that was loaded without the model it belongs to."""
 
     def __call__(self, z: Array) -> Any:

@@ -15,7 +15,7 @@ from civi.errors import SettingError, TargetError, require
 from civi.problem.target.base import LogDensity, Target, check_shape
 from civi.problem.target.numpyro_model import NumPyroTarget, numpyro_target
 from civi.problem.target.purity import check_pure
-from civi.problem.target.space import Tree, Vector
+from civi.problem.target.space import TreeSpace, VectorSpace
 
 STARTS = 16
 
@@ -55,8 +55,8 @@ def _density(
 ) -> tuple[Target, Callable[[Array], Any]]:
     if dim is not None:
         bound = (lambda z: target(z, *args, **kwargs)) if args or kwargs else target
-        return LogDensity(bound, dim), Vector()
-    tree = Tree.like(example)
+        return LogDensity(bound, dim), VectorSpace()
+    tree = TreeSpace.like(example)
     if not tree.dim:
         raise TargetError("the example has no numbers: give one value for each parameter")
     return LogDensity(lambda z: target(tree(z), *args, **kwargs), tree.dim), tree
