@@ -139,7 +139,7 @@ def test_warm_up_weighs_the_likelihood_until_the_prior_counts_in_full(problem, t
 
 
 def test_warm_up_of_another_target_is_refused():
-    with pytest.raises(SettingError, match=r"warm_up is for autoencoders, whose prior is known: leave it at none"):
+    with pytest.raises(SettingError, match=r"warm_up is only for autoencoders: leave it at none"):
         make_problem(Architecture(), star(), KEY, ProblemSettings(warm_up=3))
     with pytest.raises(SettingError, match=r"problem.warm_up must be at least 1, or none, not 0"):
         ProblemSettings(warm_up=0)
