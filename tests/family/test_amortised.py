@@ -125,7 +125,7 @@ def test_noise_gain_and_spread_multiply_the_first_weights():
         ({"noise_layer": 0}, r"family.noise_layer must be 1 to 2, not 0"),
         ({"noise_layer": 3}, r"family.noise_layer must be 1 to 2, not 3"),
         ({"hidden": ()}, r"family.hidden needs at least one layer"),
-        ({"hidden": (4, 0)}, r"family.hidden must be at least 1 each"),
+        ({"hidden": (4, 0)}, r"the widths in family.hidden must be at least 1"),
         ({"latent_dim": 0}, r"family.latent_dim must be at least 1, not 0"),
         ({"noise_gain": 0.0}, r"family.noise_gain must be positive, not 0.0"),
         ({"noise_dim": 0}, r"family.noise_dim must be at least 1, not 0"),

@@ -98,7 +98,7 @@ def keeping(z):
         (level, {"y": np.ones(5)}, "cannot be called with the arguments given: missing a required argument: 'scale'"),
         (branching, {"y": 1.0}, "use jnp.where or jax.lax.cond instead"),
         (lambda z: np.linalg.norm(z), {"dim": 2}, "use jax.numpy and jax.scipy instead"),
-        (lambda z: jnp.zeros(int(z[0])).sum(), {"dim": 2}, "made a Python number"),
+        (lambda z: jnp.zeros(int(z[0])).sum(), {"dim": 2}, "converted to a Python number"),
         (lambda z: z[z > 0].sum(), {"dim": 2}, "indexed by a traced mask"),
         (keeping, {"dim": 2}, "stores a traced value in a global, an attribute or an outer list"),
         (lambda z: -z @ z + np.random.normal(), {"dim": 2}, "the log density is not deterministic"),

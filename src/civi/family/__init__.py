@@ -1,4 +1,4 @@
-"""Noise -> mixing network -> conditional: the semi-implicit family."""
+"""The semi-implicit family: noise -> mixing network -> conditional."""
 
 from civi.family.amortised import Amortised, Conditioned, Encoder, Reader, repeated
 from civi.family.conditional import Conditional

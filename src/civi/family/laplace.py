@@ -1,4 +1,4 @@
-"""Laplace conditional: heavier tails than a Gaussian."""
+"""Laplace conditional, with heavier tails than a Gaussian."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from civi.family.conditional import Conditional
 
 
 class LaplaceConditional(Conditional):
-    """Independent Laplace coordinates with location mu(eps) and free standard deviations."""
+    """Independent Laplace coordinates with location mu(eps) and trained scales that do not depend on eps."""
 
     log_scale: Float[Array, " D"]
 

@@ -72,7 +72,7 @@ class Framed(eqx.Module):
 
 
 class Anchored(eqx.Module):
-    """Control variate: a mini-batch log density plus a linear function that makes it exact to first order at `location`.
+    """Control variate: a mini-batch log density plus a linear function that makes it first-order exact at `location`.
 
     The linear function averages to 0 over mini-batches at every z, so the sum stays unbiased.
     """
