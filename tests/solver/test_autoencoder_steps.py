@@ -154,7 +154,7 @@ def test_a_sketch_of_all_data_in_another_order_is_no_sketch(problem):
 
 def test_a_bank_cannot_be_sketched(problem):
     solver = replace(PLAIN, tracker=Bank(2), sketch=Sketch("dense", 2))
-    with pytest.raises(SettingError, match=r"tracker=bank keeps outputs for every datum .* use tracker=ring"):
+    with pytest.raises(SettingError, match=r"tracker=bank keeps outputs per datum .* use tracker=ring"):
         eqx.filter_eval_shape(first_change, solver, problem, jnp.asarray(1))
 
 

@@ -75,7 +75,7 @@ def test_steps_that_are_not_finite_are_skipped_and_counted(part, value, linear_m
     trained = train(CountingSolver(steps=4, bad=(3, 4), bad_part=part, bad_value=value), linear_model, KEY)
     assert trained.skipped == 2
     assert trained.status == "finished"
-    assert trained.message == "finished 4 steps, 2 steps that were not finite were skipped"
+    assert trained.message == "finished 4 steps, 2 non-finite steps were skipped"
     assert params_of(trained) == params_of(two_good_steps) == 2
     assert float(trained.state.solver.walk) == float(two_good_steps.state.solver.walk)
 

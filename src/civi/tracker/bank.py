@@ -51,9 +51,7 @@ class Bank:
     def observe(self, state: BankState, look: LogRatios, index_S: Int[Array, " S"]) -> tuple[Tracked, BankState]:
         *lead, inner, outputs = state.mixed_BK.shape[1:]
         whole = not lead or len(index_S) % lead[0] == 0
-        require(
-            whole, "tracker=bank keeps outputs for every datum of a batch, which cannot be sketched: use tracker=ring"
-        )
+        require(whole, "tracker=bank keeps outputs per datum of a batch, so it cannot be sketched: use tracker=ring")
         past_BK = jnp.moveaxis(state.mixed_BK, 0, -3).reshape(*lead, -1, outputs)
         past_BK = past_BK if lead else spread(past_BK, "inner")
         counted = (jnp.arange(inner) < state.kept_B[:, None]).reshape(-1)
@@ -68,6 +66,6 @@ class Bank:
         return Tracked(jnp.logaddexp(now_S, past_S) - jnp.log(effective), effective), pushed
 
     def refresh(self, state: BankState, auxiliary: Auxiliary) -> BankState:
-        """Mixing outputs of an amortised family belong to their batch, so the bank is emptied when the batch changes."""
+        """Mixing outputs of an amortised family belong to their batch, so a new batch empties the bank."""
         per_datum = state.mixed_BK.ndim == 4
         return state._replace(kept_B=jnp.where(auxiliary.new_J.any(), 0, state.kept_B)) if per_datum else state

@@ -3,8 +3,8 @@
     observe   before the gradient: the denominator log y for this step's outer samples, given this step's look
     refresh   after the primary update: the auxiliary update, which may call the oracle again (K3 fresh inner samples)
 
-A tracker stores the plain inner mean on the same scale as the look: in log space, unless the problem says otherwise. The
-own term of the safe mean is added by the objective.
+A tracker stores the plain inner mean on the same scale as the look: in log space, unless the problem says otherwise.
+The objective adds the own term of the safe mean.
 """
 
 from __future__ import annotations

@@ -34,9 +34,7 @@ class PoolState(NamedTuple):
 class Pool:
     """A pool of outer samples. One chunk of it is in use; all or part of the chunk is replaced every few steps."""
 
-    size: Annotated[
-        int | None, "Number of samples in the pool, n in the paper; none: infinite, always fresh samples."
-    ] = None
+    size: Annotated[int | None, "Number of samples in the pool, n in the paper; none: infinitely many."] = None
     chunk: Annotated[int | None, "Number of samples in use at a time; none: samples.outer."] = None
     switch_every: Annotated[int | None, "Steps between replacements of samples in the chunk; none: never replaced."] = 1
     renew: Annotated[float, "Fraction of the chunk that each replacement exchanges for the pool's next samples."] = 1.0

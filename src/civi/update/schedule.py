@@ -44,9 +44,7 @@ class Samples:
     inner: Annotated[int, "Inner samples per step, K2."] = 100
     auxiliary: Annotated[int | None, "Inner samples of the auxiliary update, K3; none: the same as K2."] = None
     growth: Annotated[float, "Exponent of K_t = C t^growth; 0.8 in the theorem, 0: constant."] = 0.0
-    stages: Annotated[
-        tuple[int, ...] | None, "Values of K2 in equal stages of the run; none: samples.inner throughout."
-    ] = None
+    stages: Annotated[tuple[int, ...] | None, "Values of K2 in equal stages of the run; none: samples.inner."] = None
 
     def __post_init__(self) -> None:
         check_settings(self, "samples")
@@ -58,7 +56,7 @@ class Samples:
         require(self.stages != (), "samples.stages must have at least one number, or be none")
         require(
             all(k >= 1 for k in self.stages or ()),
-            f"the numbers in samples.stages must be at least 1, not {self.stages}",
+            f"samples.stages must all be at least 1, not {self.stages}",
         )
 
     def constant(self, kind: str) -> int:
