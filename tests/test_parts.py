@@ -1,4 +1,4 @@
-"""Declared roles of arrays: what is trained, in which group, what is constant, and which arrays are rows of data."""
+"""Declared roles of arrays: which are trained and in which group, which are constant, and which are rows of data."""
 
 import equinox as eqx
 import jax
@@ -19,7 +19,7 @@ THETA = {"a": jnp.ones(2), "b": (jnp.zeros(()), jnp.ones((2, 1)))}
 
 
 def named(tree) -> dict:
-    """Leaves by their path."""
+    """The leaves of a tree by their path."""
     return {jax.tree_util.keystr(path): leaf for path, leaf in jax.tree_util.tree_leaves_with_path(tree)}
 
 
@@ -103,7 +103,7 @@ def test_a_declaration_further_down_overrides_the_one_above_it():
 
 
 def named_roles(tree) -> dict:
-    """Roles by the path of their array; a role is a tuple, which is not to be taken apart."""
+    """Roles by the path of their array; a role is a tuple, which must be treated as a leaf."""
     leaves = jax.tree_util.tree_leaves_with_path(roles(tree), is_leaf=lambda node: hasattr(node, "kind"))
     return {jax.tree_util.keystr(path): role for path, role in leaves if role is not None}
 

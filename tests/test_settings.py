@@ -1,4 +1,4 @@
-"""Settings are described, changed by name=value, checked and listed by what their annotations say."""
+"""Settings are described, changed by name=value, checked and listed according to their annotations."""
 
 import json
 from dataclasses import dataclass, field, replace

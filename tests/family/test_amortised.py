@@ -1,4 +1,4 @@
-"""The amortised family: its split first layer against one on the joined [x, eps], and every view of it per datum."""
+"""The amortised family: its split first layer against one on the concatenated [x, eps], and its methods per datum."""
 
 import jax
 import jax.numpy as jnp
@@ -25,7 +25,7 @@ def given(problem):
 
 
 def location_and_scale(problem, mixed):
-    """Of the conditionals diagonal and scaled, in float64."""
+    """Location and scale of the conditionals `diagonal` and `scaled`, in float64."""
     location, change = mixed[..., :LATENTS], mixed[..., LATENTS:]
     free = as64(problem.family.conditional.log_scale)
     return location, np.exp(free + (change if change.size else 0.0))

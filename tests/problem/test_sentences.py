@@ -1,4 +1,4 @@
-"""Sentences: the LSTM against Equinox's cell, the decoder against a loop in float64, and which sentences are drawn."""
+"""Sentences: the LSTM against Equinox's cell, the decoder against a loop in float64, and the drawn batches."""
 
 from dataclasses import replace
 
@@ -38,7 +38,7 @@ def bucketed(words, length, buckets) -> SentenceData:
 
 @pytest.fixture(scope="module")
 def networks():
-    """Encoder and decoder."""
+    """A pair of encoder and decoder."""
     data = bucketed(some_words(), LENGTHS, [range(len(LENGTHS))])
     shape = TextArchitecture(hidden=(5,), latent_dim=LATENTS, noise_dim=2, embedding=WIDTH, recurrent=HIDDEN)
     return filled(shape, data)
@@ -60,7 +60,7 @@ def z():
 
 
 def lstm64(recurrent, words, further):
-    """Hidden states after every word of one sentence."""
+    """The hidden state after every word of one sentence, in float64."""
     hidden, cell, states = np.zeros(HIDDEN), np.zeros(HIDDEN), []
     for word in words:
         inputs = np.concatenate([as64(recurrent.embedding)[word], further])
@@ -73,7 +73,7 @@ def lstm64(recurrent, words, further):
 
 
 def sentence_log_prob(decoder, told, words, z):
-    """sum_t log p(w_t | told words before t, z)."""
+    """sum_t log p(w_t | the words `told` before t, z)."""
     states = lstm64(decoder.recurrent, [0, *told[:-1]], z)
     log_p = log_softmax(states @ as64(decoder.weight) + as64(decoder.bias), axis=1)
     return log_p[np.arange(len(words)), words].sum()
@@ -100,7 +100,7 @@ def test_a_step_is_that_of_equinox(decoder):
 
 
 def test_the_decoder_sums_over_the_words_of_each_sentence(decoder, log_prob, z):
-    """Sentences of 9 and 17 words need a second and a third block."""
+    """Sentences of 9 and 17 words need two and three blocks."""
     words = some_words()
     got = log_prob(as_words(words, LENGTHS), jnp.asarray(z, jnp.float32))
     rows = [(row[:length], at) for row, length, at in zip(words, LENGTHS, z, strict=True)]
@@ -131,7 +131,7 @@ def test_the_decoder_is_told_seen_and_scores_words(decoder, log_prob, z):
 
 
 def test_all_continuations_have_probability_1_together(decoder):
-    """Of one word and of two."""
+    """Continuations of one word and of two words."""
     one = np.stack([np.arange(VOCABULARY), np.full(VOCABULARY, 5)], axis=1)
     two = np.array(np.meshgrid(np.arange(VOCABULARY), np.arange(VOCABULARY))).reshape(2, -1).T
     length = np.repeat([1, 2], [len(one), len(two)])
@@ -143,7 +143,7 @@ def test_all_continuations_have_probability_1_together(decoder):
 
 
 def test_the_gradient_counts_every_word_of_every_block_once(decoder, z):
-    """With respect to the bias: how often each word occurs, minus its probability at every place."""
+    """The gradient in the bias is the count of each word minus its probability summed over all positions."""
     words = some_words()
 
     @jax.jit
@@ -189,7 +189,7 @@ def test_the_most_likely_words_are_chosen_one_by_one_and_padding_never(decoder):
 
 
 def identified(count=6) -> tuple[np.ndarray, np.ndarray, list[list[int]]]:
-    """Six sentences, known by their first two words, in buckets of 1, 3 and 2 rows, not in order."""
+    """Six sentences, identified by their first two words, in buckets of 1, 3 and 2 rows that are not in order."""
     words = np.ones((count, 5), int)
     words[:, 0], words[:, 1] = 1 + np.arange(count) % 5, 1 + np.arange(count) // 5
     return words, np.array([2, 5, 4, 4, 2, 4]), [[1], [2, 5, 3], [0, 4]]
@@ -197,7 +197,7 @@ def identified(count=6) -> tuple[np.ndarray, np.ndarray, list[list[int]]]:
 
 @pytest.fixture(scope="module")
 def drawn():
-    """Row numbers of batches of 3 sentences, and the batches, with 30% of words dropped."""
+    """The row indices of many batches of 3 sentences, and the batches, with 30 % word dropout."""
     words, length, buckets = identified()
     data = replace(bucketed(words, length, buckets), dropout=0.3)
     batches = jax.jit(jax.vmap(lambda key: data.batch(key, 3)))(jax.random.split(jax.random.key(0), KEYS))

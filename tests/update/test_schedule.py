@@ -1,4 +1,4 @@
-"""Numbers of samples: constant, or growing as C t^(4/5)."""
+"""Sample sizes: constant, or growing as C t^(4/5)."""
 
 import jax.numpy as jnp
 import numpy as np
