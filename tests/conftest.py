@@ -33,7 +33,7 @@ def compiled_quickly(request):
 
 @pytest.fixture
 def failing(monkeypatch, capsys):
-    """A function that runs `civi ...`, checks that it exits with code 2, and returns its error (the only output if `alone`)."""
+    """A function that runs `civi ...` and returns its error; checks for exit code 2, and no other output if `alone`."""
 
     def call(*arguments: str, alone: bool = True) -> str:
         monkeypatch.setattr(sys, "argv", ["civi", *arguments])
