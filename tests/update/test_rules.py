@@ -126,7 +126,7 @@ def test_clipping_limits_the_norm_of_the_whole_gradient(params, clip, expected):
         (FirstOrder, {"learning_rate": 0.0}, r"update.learning_rate must be positive"),
         (FirstOrder, {"clip": 0.0}, r"update.clip must be positive, or none for no clipping, not 0.0"),
         (FirstOrder, {"l2": -1.0}, r"update.l1 and update.l2 must not be negative"),
-        (FirstOrder, {"l2": PerGroup.of(mixing=0.0, decoder=-0.5)}, r"update.l2 must not be negative, not -0.5"),
+        (FirstOrder, {"l2": PerGroup.of(mixing=0.0, decoder=-0.5)}, r"update.l2 must not be negative, but one is -0.5"),
     ],
 )
 def test_impossible_rules_are_refused(kind, settings, message):
