@@ -16,7 +16,7 @@ LOG_2PI = float(np.log(2 * np.pi))
 
 
 class GaussianMixture(eqx.Module):
-    """Equally weighted Gaussian components N(mean, L L^T); `whitening` holds L^-1, so that densities are products."""
+    """Equally weighted Gaussian components N(mean, L L^T); `whitening` holds the inverses L^-1."""
 
     means: Float[Array, "C D"]
     factors: Float[Array, "C D D"]
