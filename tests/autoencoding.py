@@ -1,4 +1,4 @@
-"""Autoencoders small enough to be written down again in NumPy, and one whose evidence and posterior are known."""
+"""Autoencoders small enough to be reimplemented in NumPy, and one whose evidence and posterior are known."""
 
 import equinox as eqx
 import jax
@@ -17,14 +17,14 @@ SMALL = {"hidden": (4, 3), "decoder_hidden": (4,), "latent_dim": LATENTS, "noise
 
 
 def image_problem(batch: int = 4, warm_up: int | None = None, **changes) -> AutoencoderProblem:
-    """An encoder and a decoder of 6 pixels with random numbers for all parameters, biases too."""
+    """An encoder and a decoder for 6 pixels, with random values for all parameters, including biases."""
     shape = ImageArchitecture(**{**SMALL, "activation": "tanh", **changes})
     family, decoder = filled(shape, data := Images(jnp.asarray(BITS, jnp.uint8)))
     return AutoencoderProblem(family, decoder, data, LATENTS, batch, warm_up)
 
 
 def filled(shape, data) -> tuple[Amortised, Decoder]:
-    """The architecture's networks without their start (which takes long to compile), all parameters N(0, 0.6^2)."""
+    """The architecture's networks with parameters from N(0, 0.6^2); the real initialisation is slow to compile."""
     networks = eqx.filter_eval_shape(shape.networks, data, jax.random.key(0))
     rng = np.random.default_rng(1)
 
@@ -40,7 +40,7 @@ def as64(values) -> np.ndarray:
 
 
 def network64(network: MixingNetwork, x, np=np, cast=as64):
-    """A network's output for rows of x."""
+    """A network's output for rows of x, by default in float64."""
     activation = {"tanh": np.tanh, "relu": lambda values: np.maximum(values, 0)}[network.activation]
     for i, (weight, bias) in enumerate(zip(network.weights, network.biases, strict=True)):
         x = (activation(x) if i else x) @ cast(weight) + cast(bias)
@@ -48,7 +48,7 @@ def network64(network: MixingNetwork, x, np=np, cast=as64):
 
 
 def unsplit64(encoder: Encoder, x, eps, np=np, cast=as64):
-    """The encoder on rows of x and rows of eps, as one network that joins them where the noise comes in."""
+    """The encoder on rows of x and of eps, as one network that concatenates them where the noise enters."""
     reader, rest = encoder.reader, encoder.rest
     activation = {"tanh": np.tanh, "relu": lambda values: np.maximum(values, 0)}[rest.activation]
     *before, last = zip(reader.weights, reader.biases, strict=True)
@@ -92,7 +92,7 @@ PRECISION = 1 + (A**2).sum(0) / SD**2
 
 
 def exact_theta(mixing_share: float = 0.0) -> dict[str, jax.Array]:
-    """Parameters of the exact posterior N(H x + c, diag(w^2 + s^2)), with w^2 this share of the variance."""
+    """Parameters of the exact posterior N(H x + c, diag(w^2 + s^2)), where w^2 is `mixing_share` of the variance."""
     gain = A.T / SD**2 / PRECISION[:, None]
     variance = 1 / PRECISION
     theta = {
@@ -107,7 +107,7 @@ def exact_theta(mixing_share: float = 0.0) -> dict[str, jax.Array]:
 
 
 def linear_autoencoder(theta, x=X, *, mixing: bool = True, batch: int = 6) -> AutoencoderProblem:
-    """z = H x + c + w eps + s u. An encoder has an activation: a = relu(a) - relu(-a) makes it linear."""
+    """z = H x + c + w eps + s u. The identity a = relu(a) - relu(-a) makes the encoder linear."""
     both = jnp.array([1.0, -1.0])
     gain = jnp.concatenate([sign * theta["gain"].T for sign in both], axis=1)
     offset = jnp.concatenate([sign * theta["offset"] for sign in both])

@@ -1,4 +1,4 @@
-"""Shared fixtures. pytest puts this file's folder on the import path, with `linear_gaussian` and `montecarlo` in it."""
+"""Shared fixtures. pytest adds this folder to the import path, so tests can import helpers such as `montecarlo`."""
 
 import sys
 
@@ -17,9 +17,9 @@ def linear_model() -> PosteriorProblem:
 
 @pytest.fixture(scope="module", autouse=True)
 def compiled_quickly(request):
-    """XLA without its costly passes, here and in processes started from here: most time of most tests is compilation.
+    """Disable XLA's costly passes, also in child processes, because most of a test's time is compilation.
 
-    Modules marked `optimised` train for long: they run what users run.
+    Modules marked `optimised` train for long, and use the normal compilation.
     """
     if request.node.get_closest_marker("optimised"):
         yield
@@ -33,7 +33,7 @@ def compiled_quickly(request):
 
 @pytest.fixture
 def failing(monkeypatch, capsys):
-    """Runs `civi ...`, which must end with code 2 and one line on stderr (the last, if not alone); gives that line."""
+    """A function that runs `civi ...` and returns its error; checks for exit code 2, and no other output if `alone`."""
 
     def call(*arguments: str, alone: bool = True) -> str:
         monkeypatch.setattr(sys, "argv", ["civi", *arguments])

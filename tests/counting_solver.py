@@ -1,4 +1,4 @@
-"""A solver whose parameters at step t are all t, and which fails at chosen steps: for tests of the training loop."""
+"""A solver for tests of the training loop: its parameters at step t are all t, and it fails at chosen steps."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -18,7 +18,7 @@ class CountingState(NamedTuple):
 
 @dataclass(frozen=True)
 class CountingSolver:
-    """`bad` steps are not finite in `bad_part` (params, info or walk); walk is the sum of one draw per good step."""
+    """Steps `bad` are not finite in `bad_part` (params, info or walk); walk is the sum of one draw per good step."""
 
     steps: int
     output: str = "last"

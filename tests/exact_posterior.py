@@ -1,4 +1,4 @@
-"""A conjugate regression and its exact posterior as a `Posterior`, without training: a Gaussian in its own frame."""
+"""A conjugate regression, and its exact posterior as a `Posterior` without training: a Gaussian in its own frame."""
 
 import jax
 import jax.numpy as jnp
@@ -40,7 +40,7 @@ def moments(design: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def exact(target, *args, dim=None, example=None, columns=2) -> SemiImplicitPosterior:
-    """The posterior of a regression of Y on the first columns of DESIGN, exactly."""
+    """The exact posterior of a regression of Y on the first columns of DESIGN."""
     log_p, space = user_target(target, args, {}, dim, example)
     mean, covariance = moments(DESIGN[:, :columns])
     frame = Frame(jnp.asarray(mean, float), jnp.asarray(np.linalg.cholesky(covariance), float))

@@ -1,4 +1,4 @@
-"""The case with exact answers: z = eps W + b + S u is Gaussian, so log q, ELBO and gradient are closed forms."""
+"""The linear-Gaussian case: z = eps W + b + S u is Gaussian, so log q, ELBO and gradient have closed forms."""
 
 import equinox as eqx
 import jax
@@ -17,7 +17,7 @@ LOWER = jnp.array([[0.0, 0.0], [0.35, 0.0]])
 
 
 class GaussianTarget(eqx.Module):
-    """N(mean, covariance) times a constant, to have a normaliser that is not 1."""
+    """N(mean, covariance) times a constant, so that the density is not normalised."""
 
     mean: jax.Array
     covariance: jax.Array

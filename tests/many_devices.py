@@ -1,6 +1,6 @@
-"""Runs for test_distributed.py in processes of their own: tasks without their measures, and a process that dies.
+"""Runs in separate processes for test_distributed.py: tasks without metrics, and a process that is killed.
 
-python many_devices.py run ARGUMENTS      `civi run ARGUMENTS`; dies by SIGKILL at step DIE_AT, if that is set
+python many_devices.py run ARGUMENTS      `civi run ARGUMENTS`; killed by SIGKILL at step DIE_AT, if that is set
 python many_devices.py four FOLDER        four virtual devices: the banana on two by two, images on four by one
 """
 
@@ -46,7 +46,7 @@ IMAGES = (
 
 
 def without_measures() -> None:
-    """Training is what matters here; images are few, and not as many as devices would like."""
+    """Replace tasks by versions without metrics; the number of images is not divisible by the number of devices."""
     bits = np.random.default_rng(0).integers(0, 2, (ROWS, 12)).astype(np.uint8)
     few = ImageData(bits, bits[:2], grey=False, source="a few bits")
     TASKS["banana"], TASKS["mnist"] = Ready(ToyOnly("banana")), Ready(ImagesOnly("mnist", load=lambda: few))
@@ -63,7 +63,7 @@ def fit(chosen: Plan, folder: Path, team: Team = ALONE) -> None:
 
 
 def on_four_devices(folder: Path) -> None:
-    """Both runs, and what the program of a step of the second looks like."""
+    """Do both runs, and record facts about the compiled program of the second."""
     with joined(Address(), inner=2) as team:
         fit(plan("banana"), folder / "two-by-two", team)
     images, mesh = plan("mnist"), make_mesh()

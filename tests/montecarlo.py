@@ -1,4 +1,4 @@
-"""Comparison of a Monte Carlo mean with an exact answer, in units of its own standard error."""
+"""Comparison of a Monte Carlo mean with an exact answer, in units of its standard error."""
 
 import numpy as np
 
@@ -13,12 +13,12 @@ def z_scores(draws, expected) -> np.ndarray:
 
 
 def agrees(draws, expected) -> bool:
-    """Whether every coordinate of the mean is within LIMIT standard errors of what is expected."""
+    """Whether every coordinate of the mean is within LIMIT standard errors of the expected value."""
     return bool(np.abs(z_scores(draws, expected)).max() < LIMIT)
 
 
 def first_and_second_moments(z) -> np.ndarray:
-    """Every coordinate and every product of two, for each row of z."""
+    """All coordinates and all products of two coordinates, for each row of z."""
     z = np.asarray(z, np.float64)
     left, right = np.triu_indices(z.shape[1])
     return np.concatenate([z, z[:, left] * z[:, right]], axis=1)

@@ -1,4 +1,4 @@
-"""What a run has left on disk."""
+"""Access to the files of a run."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ import orbax.checkpoint as ocp
 
 
 def arrays(folder: Path, step: int) -> dict[str, np.ndarray]:
-    """Everything in a checkpoint, by name, except the seconds."""
+    """All arrays of a checkpoint by name, except the times."""
     manager = ocp.CheckpointManager((folder / "checkpoints").resolve())
     saved = manager.restore(step, args=ocp.args.Composite(run=ocp.args.StandardRestore()))["run"]
     manager.close()

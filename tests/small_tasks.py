@@ -1,4 +1,4 @@
-"""Tasks small enough for tests: fewer samples, made-up data, or training alone; and how a name leads to them."""
+"""Tasks small enough for tests: with fewer samples, synthetic data, or training only."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,7 +17,7 @@ WORDS = ("<pad>", "</s>", "the", "cat", "sat", "mat", "<unk>")
 
 @dataclass(frozen=True)
 class Ready:
-    """An entry of TASKS whose task is there already."""
+    """An entry of TASKS that returns a given task."""
 
     task: Any
     summary: str = "made for a test"
@@ -28,7 +28,7 @@ class Ready:
 
 
 class ToyOnly(ToyTask):
-    """A toy that is trained and not measured."""
+    """A toy task with training, but without metrics."""
 
     def judge(self, *_) -> Judged:
         return Judged({}, np.zeros((4, 2)), np.zeros((4, 2)))
@@ -38,7 +38,7 @@ class ToyOnly(ToyTask):
 
 
 class ImagesOnly(ImageTask):
-    """An autoencoder that is trained and not measured."""
+    """An image task with training, but without metrics."""
 
     def judge(self, *_) -> Judged:
         return Judged({}, np.zeros((1, 2, 2, 2)), np.zeros((1, 2, 2, 2)))
@@ -48,20 +48,20 @@ class ImagesOnly(ImageTask):
 
 
 def small_toy(name: str, **sizes: int) -> ToyTask:
-    """A toy that is measured as always, from fewer samples."""
+    """A toy task whose metrics use fewer samples."""
     small = {"outer": 500, "inner": 1000, "quick_outer": 200, "quick_inner": 400}
     return replace(find_task(name), **(small | sizes))
 
 
 def few_images(grey: bool = False) -> ImageData:
-    """12 images to train and 20 to test, of 784 random pixels."""
+    """12 training and 20 test images of 784 random pixels."""
     rng = np.random.default_rng(0)
     train, test = ((rng.random((count, 784)) < 0.3).astype(np.uint8) for count in (12, 20))
     return ImageData(train * (200 if grey else 1), test * (200 if grey else 1), grey, "a few dots")
 
 
 def few_sentences() -> TextData:
-    """14 sentences to train and 18 to test, of up to 12 random words."""
+    """14 training and 18 test sentences of up to 12 random words."""
     rng = np.random.default_rng(0)
 
     def part(count):

@@ -1,4 +1,4 @@
-"""`import civi` and `civi --help` answer at once: nothing heavy is loaded before it is needed."""
+"""`import civi` and `civi --help` are fast: heavy packages are imported only when they are needed."""
 
 import json
 import subprocess

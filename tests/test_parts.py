@@ -1,4 +1,4 @@
-"""Declared roles of arrays: what is trained, in which group, what is constant, and which arrays are rows of data."""
+"""Declared roles of arrays: which are trained and in which group, which are constant, and which are rows of data."""
 
 import equinox as eqx
 import jax
@@ -10,7 +10,7 @@ from autoencoding import BITS, image_problem
 from civi.errors import CiviError
 from civi.parts import constant, data_rows, groups, is_rows, roles, split, trained
 from civi.problem import OracleProblem, Oracles, PosteriorProblem
-from civi.problem.sentences import Sentences
+from civi.problem.sentences import SentenceData
 from civi.problem.target import LogisticRegression
 from linear_gaussian import WEIGHT, gaussian_target, linear_family
 
@@ -19,7 +19,7 @@ THETA = {"a": jnp.ones(2), "b": (jnp.zeros(()), jnp.ones((2, 1)))}
 
 
 def named(tree) -> dict:
-    """Leaves by their path."""
+    """The leaves of a tree by their path."""
     return {jax.tree_util.keystr(path): leaf for path, leaf in jax.tree_util.tree_leaves_with_path(tree)}
 
 
@@ -103,7 +103,7 @@ def test_a_declaration_further_down_overrides_the_one_above_it():
 
 
 def named_roles(tree) -> dict:
-    """Roles by the path of their array; a role is a tuple, which is not to be taken apart."""
+    """Roles by the path of their array; a role is a tuple, which must be treated as a leaf."""
     leaves = jax.tree_util.tree_leaves_with_path(roles(tree), is_leaf=lambda node: hasattr(node, "kind"))
     return {jax.tree_util.keystr(path): role for path, role in leaves if role is not None}
 
@@ -145,7 +145,7 @@ def rows_of(tree) -> set:
 
 def test_rows_of_data_are_found_in_every_problem():
     regression = LogisticRegression(jnp.ones((4, 2)), jnp.ones(4))
-    words = Sentences.bucketed(np.ones((3, 4), int), np.array([2, 4, 3]), [np.arange(3)], 7, 6)
+    words = SentenceData.bucketed(np.ones((3, 4), int), np.array([2, 4, 3]), [np.arange(3)], 7, 6)
     assert rows_of(problems()["autoencoder"]) == {".data.pixels"}
     assert rows_of(eqx.tree_at(lambda problem: problem.data, image_problem(), words)) == {".data.words"}
     assert rows_of(PosteriorProblem(linear_family(), regression, 2)) == {".target.x"}

@@ -1,4 +1,4 @@
-"""Settings are described, changed by name=value, checked and listed by what their annotations say."""
+"""Settings are described, changed by name=value, checked and listed according to their annotations."""
 
 import json
 from dataclasses import dataclass, field, replace
@@ -167,8 +167,8 @@ def test_a_new_kind_starts_from_its_own_defaults():
         (["colour=gren"], "unknown colour 'gren': did you mean 'green'? known: green, red"),
         (["zzzzzz=3"], "unknown setting 'zzzzzz': known: colour, count"),
         (["part=3"], "'part' is a group of settings: set one of part.low, part.high"),
-        (["count.low=3"], "'count' has no parts: set it as count=value"),
-        (["weight.mixing=3"], "'weight' has no parts: set it as weight=value"),
+        (["count.low=3"], "'count' has no settings below it: set it with count=value"),
+        (["weight.mixing=3"], "'weight' has no settings below it: set it with weight=value"),
         (["count"], "'count' is not of the form name=value, for example tracker.beta=0.3"),
         (["=3"], "'=3' is not of the form name=value"),
         (["count=many"], "count must be a whole number, not 'many'"),

@@ -1,4 +1,4 @@
-"""The settings of every solver and recipe: checked, listed in full, and given back by their own listing."""
+"""The settings of every solver and recipe are checked and listed in full, and their listing restores them."""
 
 import json
 from collections.abc import Mapping
@@ -67,7 +67,7 @@ def test_an_unknown_name_is_refused_with_the_groups_that_there_are():
 
 
 def every_recipe():
-    """Settings of every recipe, task and solver that has any; the recipe `fit` needs a target, so toys only."""
+    """Settings for every valid recipe, task and solver; the recipe `fit` needs a target, so only a toy task is used."""
     pairs = [(recipe, task) for recipe in ("default", "paper") for task in TASKS] + [("fit", "star")]
     for recipe, task in pairs:
         for solver in METHODS:
@@ -79,7 +79,7 @@ def every_recipe():
 
 
 def leaves(settings, prefix=""):
-    """Dotted names of all fields that hold no settings of their own."""
+    """Dotted names of all fields that are not settings dataclasses themselves."""
     for entry in fields(settings):
         value = getattr(settings, entry.name)
         if is_dataclass(value) and not isinstance(value, Mapping):
@@ -95,7 +95,7 @@ def value_at(described, name):
 
 
 def text_of(value):
-    """The JSON value as --set takes it."""
+    """The JSON value as text that --set accepts."""
     if isinstance(value, dict):
         return value.get("kind") or ",".join(f"{group}:{number}" for group, number in value.items())
     if isinstance(value, list):
@@ -104,7 +104,7 @@ def text_of(value):
 
 
 def fresh(settings):
-    """Settings of the same classes with their default values, and other parts where there is a choice."""
+    """Settings of the same classes with default values, but a different update and pilot."""
     if isinstance(settings, Nuts):
         return Nuts(2, 3, 4, 0.5)
     return Settings(type(settings.family)(), type(settings.solver)(steps=1, update=CiviAdam()), pilot=Gaussian())

@@ -1,4 +1,4 @@
-"""Errors with a message for the user: what was wrong and what to do. The command line prints them in one line."""
+"""Errors that the user can correct. Messages say what was wrong and what to do; the CLI prints them in one line."""
 
 from __future__ import annotations
 
@@ -7,35 +7,41 @@ from collections.abc import Iterable
 
 
 class CiviError(Exception):
-    """Something the user can mend; the message says how."""
+    """An error that the user can correct; the message says how."""
 
 
 class SettingError(CiviError, ValueError):
-    """A setting outside its range, or a name that does not exist."""
+    """A setting is out of range, or a name does not exist."""
 
 
 class TargetError(CiviError, ValueError):
-    """A log density that cannot be fitted as it is."""
+    """A log density or a model cannot be fitted."""
 
 
 class DataError(CiviError, ValueError):
-    """A data file that is missing, damaged, or cannot be used."""
+    """A data file is missing, damaged or unusable."""
 
 
 class OutputError(CiviError, OSError):
-    """A folder or file that cannot be written, or must not be overwritten."""
+    """A folder or file cannot be written, or must not be overwritten."""
 
 
 class CheckpointError(CiviError, RuntimeError):
-    """A checkpoint that is missing, damaged, or belongs to another run."""
+    """A checkpoint is missing, damaged, or belongs to another run."""
 
 
 class DistributedError(CiviError, RuntimeError):
-    """A run on many devices that cannot be started or go on."""
+    """A run on several devices cannot start or continue."""
 
 
 def unknown(what: str, name: str, known: Iterable[str]) -> SettingError:
-    """The error for a name that does not exist, with the nearest that does."""
+    """The error for an unknown name, with the closest known name as a suggestion.
+
+    Args:
+        what: the kind of thing, for example "solver".
+        name: the unknown name.
+        known: all valid names.
+    """
     names = sorted(known)
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.4)
     hint = f"did you mean '{near[0]}'? " if near else ""

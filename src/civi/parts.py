@@ -1,4 +1,4 @@
-"""Declared roles of arrays: trained (and in which group), constant, or rows of data.
+"""Declared roles of arrays: trained (as part of a group), constant, or rows of data.
 
 A module declares the role of its fields where it defines them:
 
@@ -7,8 +7,8 @@ A module declares the role of its fields where it defines them:
         mixing: MixingNetwork = trained("mixing")
         conditional: Conditional = trained("scale")
 
-A declaration holds for every array below the field, unless a field further down declares its own. An array without a
-declaration on its path is an error, so that nothing is trained, frozen or sharded by accident.
+A declaration applies to every array inside the field, unless a nested field has its own declaration. An array without
+any declaration is an error, so that nothing is trained, frozen or sharded by accident.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ ROLE = "civi.role"
 
 
 class Role(NamedTuple):
-    """What happens to an array: `kind` is trained, constant or rows; `group` names the group of a trained one."""
+    """The role of an array: `kind` is trained, constant or rows; `group` is the parameter group of a trained array."""
 
     kind: str
     group: str | None = None
 
 
 def trained(group: str, **options: Any) -> Any:
-    """A field whose floating-point arrays are trained, as members of this group."""
+    """A field whose floating-point arrays are trained, as part of this parameter group."""
     return eqx.field(metadata={ROLE: Role("trained", group)}, **options)
 
 
 def constant(**options: Any) -> Any:
-    """A field whose arrays are not trained; on many devices each holds all of them."""
+    """A field whose arrays are not trained, and are replicated on all devices."""
     return eqx.field(metadata={ROLE: Role("constant")}, **options)
 
 
 def data_rows(**options: Any) -> Any:
-    """A field whose arrays are data: not trained, and on many devices each may hold a part of the rows."""
+    """A field whose arrays are rows of data: not trained, and possibly sharded over the devices by rows."""
     return eqx.field(metadata={ROLE: Role("rows")}, **options)
 
 
@@ -55,7 +55,7 @@ def roles(tree: Tree) -> Tree:
 
 
 def split(tree: Tree) -> tuple[Tree, Tree]:
-    """(trained arrays, everything else), each with None in place of the other's leaves."""
+    """The trained arrays and everything else, as two trees with None in place of the other's leaves."""
     is_trained = [
         eqx.is_inexact_array(leaf) and role is not None and role.kind == "trained"
         for (_, leaf), role in zip(_leaves(tree), _flat_roles(tree), strict=True)
@@ -64,13 +64,13 @@ def split(tree: Tree) -> tuple[Tree, Tree]:
 
 
 def groups(params: Tree) -> Tree:
-    """The name of each trained array's group."""
+    """The tree with each trained array replaced by the name of its group."""
     names = [role.group if role else None for role in _flat_roles(params)]
     return jax.tree.unflatten(jax.tree.structure(params), names)
 
 
 def is_rows(tree: Tree) -> Tree:
-    """Whether each leaf is an array of data rows."""
+    """The tree with each leaf replaced by whether it is an array of data rows."""
     flags = [role is not None and role.kind == "rows" for role in _flat_roles(tree)]
     return jax.tree.unflatten(jax.tree.structure(tree), flags)
 

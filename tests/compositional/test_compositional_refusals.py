@@ -47,7 +47,7 @@ def test_oracles_must_have_the_right_shapes():
     [
         (lambda: scgd(c_alpha=0.0), "update.learning_rate must be positive, not 0.0"),
         (lambda: scgd(c_beta=1.5), r"tracker.beta must be in \(0, 1\], not 1.5"),
-        (lambda: asc_pg(l1=-0.1), "update.l1 and update.l2 must not be negative, not -0.1"),
+        (lambda: asc_pg(l1=-0.1), "update.l1 and update.l2 must not be negative, but one is -0.1"),
         (lambda: cadam(c_gamma=1.1), r"c_gamma must be in \[0, 1\]"),
         (lambda: civi(mu=1.0), r"mu must be in \(0, 1\)"),
         (lambda: civi(xi=0.0), "xi must be positive"),

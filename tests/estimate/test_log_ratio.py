@@ -1,4 +1,4 @@
-"""Inner means against brute force in numpy and against the exact density of the linear-Gaussian case."""
+"""Inner means against a direct calculation in NumPy and against the exact density of the linear-Gaussian case."""
 
 import equinox as eqx
 import jax
@@ -17,7 +17,7 @@ Z_J = jnp.array([[0.5, -0.3], [2.0, 1.0], [-1.5, 0.5]])
 
 
 def minus_square(z_J):
-    """log p(x, z_j) of a standard normal, but for a constant and a scale."""
+    """A Gaussian log p(x, z_j), up to a constant."""
     return -(z_J**2).sum(1)
 
 
@@ -28,7 +28,7 @@ def family(request):
 
 @pytest.fixture(scope="module")
 def many_estimates(family):
-    """log_density of Z_J for many keys, from 20 inner samples in blocks that do not divide them."""
+    """`log_density` at Z_J for many keys, from 20 inner samples in blocks of 7."""
     keys = jax.random.split(jax.random.key(0), 4000)
     return jax.jit(jax.vmap(lambda key: log_density(family, Z_J, key, inner=20, block=7)))(keys)
 
@@ -73,7 +73,7 @@ def test_log_ratios_divide_the_mean_of_the_kept_inner_samples_by_p():
 
 
 def values_and_gradient(family, kept):
-    """fresh_J and mixed_K of 5 outer and 23 inner samples, and the gradient of a weighted sum of fresh_J."""
+    """`fresh_J` and `mixed_K` of 5 outer and 23 inner samples, and the gradient of a weighted sum of `fresh_J`."""
     outer, inner_eps = family.draw_outer(jax.random.key(2), 5), family.noise.sample(jax.random.key(3), 23)
 
     def weighted(family):
@@ -147,9 +147,10 @@ def test_mix_own_without_weight_is_the_plain_mean():
 
 @pytest.fixture(scope="module")
 def errors_by_inner():
-    """Of log g_j by K inner samples, for K = 8, 16, 32, 64: minus log q(z_j) + log p(z_j), one row for every key.
+    """K = 8, 16, 32, 64, and the errors of log g_j from K inner samples, with one row per key.
 
-    The error of g_j itself, whose mean is 0, is subtracted: what is left has the same mean and far less noise.
+    The first array of errors has the relative error of g_j subtracted as a control variate: its mean is 0, so the
+    difference has the same mean as the error and much less noise.
     """
     family, sizes = linear_family(noise_scale=0.8), jnp.array([8, 16, 32, 64])
 
@@ -165,12 +166,12 @@ def errors_by_inner():
 
 
 def slope_of(sizes, values):
-    """Of the logarithm of values in the logarithm of K."""
+    """Slope of log(values) against log(K)."""
     return np.polyfit(np.log(sizes), np.log(values), 1)[0]
 
 
 def test_the_bias_of_the_plain_mean_falls_as_one_over_the_inner_samples(errors_by_inner):
-    """E[log mean_K g] - log E[g] ~ -var / (2 K), where the size of an error falls as the root of that only."""
+    """E[log mean_K g] - log E[g] ~ -var / (2 K), while the standard deviation falls only as 1 / sqrt(K)."""
     sizes, without_noise, error = errors_by_inner
     assert (z_scores(without_noise, 0) < -LIMIT).all()
     assert -1.15 < slope_of(sizes, -without_noise.mean(0)) < -0.85

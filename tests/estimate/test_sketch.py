@@ -1,4 +1,4 @@
-"""The sketch is unbiased: in expectation it gives every outer sample the share it had."""
+"""The sketch is unbiased: in expectation every outer sample keeps its share."""
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +14,7 @@ DRAWN = np.flatnonzero(np.asarray(SHARES))
 
 
 def spread_out(picked):
-    """The picked shares at their places, zero elsewhere."""
+    """The picked shares at their positions, and zero elsewhere."""
     return jnp.zeros(len(SHARES)).at[picked.index_S].add(picked.share_S)
 
 

@@ -1,4 +1,4 @@
-"""The amortised family: its split first layer against one on the joined [x, eps], and every view of it per datum."""
+"""The amortised family: its split first layer against one on the concatenated [x, eps], and its methods per datum."""
 
 import jax
 import jax.numpy as jnp
@@ -25,7 +25,7 @@ def given(problem):
 
 
 def location_and_scale(problem, mixed):
-    """Of the conditionals diagonal and scaled, in float64."""
+    """Location and scale of the conditionals `diagonal` and `scaled`, in float64."""
     location, change = mixed[..., :LATENTS], mixed[..., LATENTS:]
     free = as64(problem.family.conditional.log_scale)
     return location, np.exp(free + (change if change.size else 0.0))
@@ -125,11 +125,11 @@ def test_noise_gain_and_spread_multiply_the_first_weights():
         ({"noise_layer": 0}, r"family.noise_layer must be 1 to 2, not 0"),
         ({"noise_layer": 3}, r"family.noise_layer must be 1 to 2, not 3"),
         ({"hidden": ()}, r"family.hidden needs at least one layer"),
-        ({"hidden": (4, 0)}, r"family.hidden must be at least 1 each"),
+        ({"hidden": (4, 0)}, r"the widths in family.hidden must be at least 1"),
         ({"latent_dim": 0}, r"family.latent_dim must be at least 1, not 0"),
         ({"noise_gain": 0.0}, r"family.noise_gain must be positive, not 0.0"),
         ({"noise_dim": 0}, r"family.noise_dim must be at least 1, not 0"),
-        ({"decoder_hidden": (4, 0)}, r"family.decoder_hidden must be at least 1 each, not \(4, 0\)"),
+        ({"decoder_hidden": (4, 0)}, r"the widths in family.decoder_hidden must be at least 1, not \(4, 0\)"),
         ({"conditional": "diagonel"}, r"unknown conditional 'diagonel': did you mean 'diagonal'"),
     ],
 )

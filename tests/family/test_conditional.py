@@ -1,4 +1,4 @@
-"""Conditionals against scipy's densities, for all names in CONDITIONALS."""
+"""All CONDITIONALS against SciPy's densities."""
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +16,7 @@ ON_THE_WHOLE_SPACE = sorted(set(ALL) - {"log-normal"})
 
 
 def marginals(conditional: Conditional, mixed):
-    """scipy's distribution of every coordinate of z given one output of the mixing network, in float64."""
+    """SciPy's distribution of every coordinate of z given one output of the mixing network, in float64."""
     mixed = np.asarray(mixed, np.float64)
     scale = {name: np.exp(np.asarray(value, np.float64)) for name, value in vars(conditional).items() if "log" in name}
     match type(conditional).__name__:
@@ -29,7 +29,7 @@ def marginals(conditional: Conditional, mixed):
         case "ScaledCholeskyGaussian":
             moments = in_frame(conditional, mixed)
             return stats.norm(moments[0], np.sqrt(np.diag(moments[1])))
-        case "Laplace":
+        case "LaplaceConditional":
             return stats.laplace(mixed, scale["log_scale"])
         case "LogNormal":
             return stats.lognorm(np.exp(np.asarray(conditional.gaussian.log_scale, np.float64)), scale=np.exp(mixed))
@@ -42,7 +42,7 @@ def covariance(conditional) -> np.ndarray:
 
 
 def in_frame(conditional, mixed) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and covariance of m + L diag(s) u with L unit lower triangular and bounded changes of log s."""
+    """Mean and covariance of m + L diag(s) u, with L unit lower triangular and bounded changes of log s."""
     frame = np.tril(np.asarray(conditional.lower, np.float64), -1) + np.eye(DIM)
     scale = np.exp(np.asarray(conditional.scaled.log_scale, np.float64) + 5 * np.tanh(mixed[DIM:] / 5))
     return mixed[:DIM], frame @ np.diag(scale**2) @ frame.T
@@ -56,14 +56,14 @@ def reference_log_prob(conditional: Conditional, mixed, z) -> float:
         return stats.multivariate_normal(*in_frame(conditional, np.asarray(mixed, np.float64))).logpdf(
             np.asarray(z, np.float64)
         )
-    if type(conditional).__name__ == "Laplace":
+    if type(conditional).__name__ == "LaplaceConditional":
         away = np.abs(np.asarray(z, np.float64) - np.asarray(mixed, np.float64))
         return (stats.expon(scale=np.exp(np.asarray(conditional.log_scale, np.float64))).logpdf(away) - np.log(2)).sum()
     return marginals(conditional, mixed).logpdf(np.asarray(z, np.float64)).sum()
 
 
 def example(name: str, scale: float = 0.7, centre: float = 0.0, spread: float = 1.0):
-    """A conditional with uneven parameters, mixing outputs for K noise vectors and points z_j drawn from it."""
+    """A conditional with random parameters, mixing outputs for K noise vectors, and points z_j drawn from it."""
     kind, keys = CONDITIONALS[name], jax.random.split(jax.random.key(3), 4)
 
     def uneven(leaf):
@@ -144,7 +144,7 @@ FLOAT32_HARDSHIPS = {
 
 
 def worst_error(pairs_JK, conditional, mixed_K, z_J) -> float:
-    """Largest error relative to the largest log density: a float32 sum of squares cannot do better than 1e-7."""
+    """The largest error relative to the largest log density; a float32 sum of squares cannot do better than 1e-7."""
     expected = np.array([[reference_log_prob(conditional, mixed, z) for mixed in mixed_K] for z in z_J])
     return float(np.abs(pairs_JK - expected).max() / np.abs(expected).max())
 
@@ -195,7 +195,7 @@ def test_own_term_is_the_density_at_the_point_that_the_base_noise_makes(name):
 
 @pytest.mark.parametrize("name", ON_THE_WHOLE_SPACE)
 def test_own_term_is_exact_where_the_point_has_lost_the_scale(name):
-    """Locations of 1,000 and scales of 1e-6: z is the location in float32, whatever u was."""
+    """With locations of 1,000 and scales of 1e-6, z rounds to the location in float32 for every u."""
     conditional, mixed_K, _ = example(name, scale=1e-6, centre=1000.0)
     u = conditional.draw_base(jax.random.key(8), INNER)
     near = jnp.where(conditional.output_gain(DIM, 1.0), 0.0, mixed_K)

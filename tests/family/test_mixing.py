@@ -1,4 +1,4 @@
-"""The mixing network against a numpy network, and its first weights against Xavier's variance."""
+"""The mixing network against a NumPy network, and its initial weights against Xavier's variance."""
 
 import jax
 import jax.numpy as jnp

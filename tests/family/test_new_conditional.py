@@ -1,4 +1,4 @@
-"""A new conditional is one small class: it serves in a family once it is in CONDITIONALS."""
+"""A new conditional is one small class, which works in a family once it is in CONDITIONALS."""
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +15,7 @@ SCALE, NOISE_SCALE = 0.6, 1.4
 
 
 class Logistic(Conditional):
-    """Independent logistic coordinates with one free scale."""
+    """Independent logistic coordinates with one trained scale."""
 
     log_scale: jax.Array
 
@@ -48,7 +48,7 @@ def family(monkeypatch):
 
 
 def density_by_quadrature(family, z_J, noise_scale):
-    """Integral of q(z_j | eps) q(eps) over a grid of eps."""
+    """The integral of q(z_j | eps) q(eps) over eps, on a grid."""
     eps = np.linspace(-10, 10, 4001) * noise_scale
     slope = float(family.mixing.weights[0][0, 0])
     return np.trapezoid(

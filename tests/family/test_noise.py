@@ -1,4 +1,4 @@
-"""Mixing noise against scipy's normal."""
+"""Mixing noise against SciPy's normal distribution."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""The family against the closed forms of the linear-Gaussian case."""
+"""The semi-implicit family against the closed forms of the linear-Gaussian case."""
 
 from functools import partial
 

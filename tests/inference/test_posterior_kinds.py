@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 
 import civi
-from autoencoding import BITS, SMALL, filled, image_model
+from autoencoding import BITS, SMALL, filled
 from civi.errors import DataError, TargetError
 from civi.experiment.recipes import settings_for
 from civi.family import Architecture
 from civi.inference.nuts import Reference
 from civi.inference.posterior import AmortisedPosterior, Posterior, SampledPosterior, SemiImplicitPosterior
-from civi.problem import TextArchitecture
+from civi.problem import ImageArchitecture, TextArchitecture
 from civi.problem.images import Images
-from civi.problem.sentences import Sentences, Words
+from civi.problem.sentences import SentenceBatch, SentenceData
 from civi.problem.target import star
-from civi.problem.target.space import Tree
+from civi.problem.target.space import TreeSpace
 from civi.solver import SOLVERS
 
 KEY = jax.random.key(5)
@@ -36,7 +36,7 @@ def reference(r_hat=1.0, effective_size=1000.0, divergences=0) -> Reference:
 
 @pytest.fixture(scope="module")
 def sampled():
-    space = Tree.like({"b": np.zeros(1), "a": 0.0})
+    space = TreeSpace.like({"b": np.zeros(1), "a": 0.0})
     return SampledPosterior(reference=reference(1.003, 812.5, 2), constrain=space, message="3 chains", seconds=1.5)
 
 
@@ -127,28 +127,26 @@ class TestChains:
         assert str(diagnosis).startswith(f"the fit is {expected}")
 
 
-def sentences() -> Sentences:
+def sentences() -> SentenceData:
     words = jnp.array([[2, 3, 1, 0], [4, 1, 0, 0], [2, 5, 3, 1]], jnp.int32)
-    return Sentences.bucketed(np.asarray(words), np.array([3, 2, 4], np.int32), [np.arange(3)], 6, 5)
+    return SentenceData.bucketed(np.asarray(words), np.array([3, 2, 4], np.int32), [np.arange(3)], 6, 5)
 
 
 @pytest.fixture(scope="module")
 def encoders():
     """A posterior for images and one for sentences, each with two data points to condition on."""
-    images = image_model()
+    images = filled(ImageArchitecture(**SMALL), Images(jnp.asarray(BITS, jnp.uint8)))
     shape = TextArchitecture(hidden=(4,), latent_dim=2, noise_dim=3, embedding=3, recurrent=4)
     text = filled(shape, sentences())
     rows = np.asarray([[2, 3, 1, 0], [4, 1, 0, 0]], np.int32)
-    x = {"images": jnp.asarray(BITS[:2], float), "text": Words(rows, rows, np.array([3, 2], np.int32))}
+    x = {"images": jnp.asarray(BITS[:2], float), "text": SentenceBatch(rows, rows, np.array([3, 2], np.int32))}
     parts = {"images": images, "text": text}
     return {
         kind: (
-            AmortisedPosterior(
-                family=problem.family, decoder=problem.decoder, latent_dim=2, history=HISTORY, message="seven steps"
-            ),
+            AmortisedPosterior(family=family, decoder=decoder, latent_dim=2, history=HISTORY, message="seven steps"),
             x[kind],
         )
-        for kind, problem in parts.items()
+        for kind, (family, decoder) in parts.items()
     }
 
 
@@ -201,10 +199,10 @@ def test_the_family_of_every_solver_is_saved_bit_for_bit(solver, tmp_path):
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_the_encoder_of_every_solver_is_saved_bit_for_bit(solver, tmp_path):
     shape = replace(settings_for("mnist", solver, "default").family, **SMALL)
-    problem = filled(shape, Images(jnp.asarray(BITS, jnp.uint8)))
-    posterior = AmortisedPosterior(family=problem.family, decoder=problem.decoder, latent_dim=2)
+    family, decoder = filled(shape, Images(jnp.asarray(BITS, jnp.uint8)))
+    posterior = AmortisedPosterior(family=family, decoder=decoder, latent_dim=2)
     loaded = saved_and_loaded(posterior, tmp_path / "encoder.civi")
-    assert_same_bits((loaded.family, loaded.decoder), (problem.family, problem.decoder))
+    assert_same_bits((loaded.family, loaded.decoder), (family, decoder))
 
 
 def test_a_posterior_without_a_frame_takes_its_target_again(tmp_path):

@@ -1,4 +1,4 @@
-"""Images, their decoder and a batch of them, against NumPy in float64."""
+"""Images, mini-batches of images, and their decoder against NumPy in float64."""
 
 import jax
 import jax.numpy as jnp
@@ -70,7 +70,7 @@ KEY = jax.random.key(0)
 
 
 def on_batch(problem, z, t=None, nu=None):
-    """log p(x, z_j) on the batch of KEY."""
+    """log p(x, z_j) on the mini-batch drawn from KEY."""
     return problem.on_batch(KEY, t, nu)[1](jnp.asarray(z, jnp.float32))
 
 
@@ -91,7 +91,7 @@ def test_several_draws_of_a_datum_are_beside_each_other(problem):
 
 
 def test_some_of_a_batch_are_these_data_with_the_weight_of_the_step():
-    """At step 2 of a warm-up over 5 the KL counts 2/5, as a likelihood of 5/2 would."""
+    """At step 2 of a warm-up over 5 steps the KL has weight 2/5, which is equivalent to a likelihood weight of 5/2."""
     problem, index = image_problem(warm_up=5), np.array([3, 0, 3])
     x = as64(problem.data.batch(KEY, 4))[index]
     expected = stats.norm.logpdf(Z[:3]).sum(-1) + 2.5 * reference(problem, x, Z[:3])

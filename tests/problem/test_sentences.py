@@ -1,4 +1,4 @@
-"""Sentences: the LSTM against Equinox's cell, the decoder against a loop in float64, and which sentences are drawn."""
+"""Sentences: the LSTM against Equinox's cell, the decoder against a loop in float64, and the drawn batches."""
 
 from dataclasses import replace
 
@@ -11,7 +11,7 @@ from scipy.special import log_softmax, softmax
 
 from autoencoding import as64, filled
 from civi.problem import ProblemSettings, TextArchitecture, make_problem, sentences
-from civi.problem.sentences import Sentences, Words
+from civi.problem.sentences import SentenceBatch, SentenceData
 from montecarlo import agrees
 
 VOCABULARY, UNKNOWN, LATENTS, HIDDEN, WIDTH = 7, 6, 2, 3, 4
@@ -26,17 +26,19 @@ def some_words() -> np.ndarray:
     return np.where(np.arange(PLACES) < LENGTHS[:, None], words, 0)
 
 
-def as_words(words, length, seen=None) -> Words:
-    return Words(jnp.asarray(words), jnp.asarray(words if seen is None else seen), jnp.asarray(length))
+def as_words(words, length, decoder_input=None) -> SentenceBatch:
+    return SentenceBatch(
+        jnp.asarray(words), jnp.asarray(words if decoder_input is None else decoder_input), jnp.asarray(length)
+    )
 
 
-def bucketed(words, length, buckets) -> Sentences:
-    return Sentences.bucketed(words, length, [np.array(rows) for rows in buckets], VOCABULARY, UNKNOWN)
+def bucketed(words, length, buckets) -> SentenceData:
+    return SentenceData.bucketed(words, length, [np.array(rows) for rows in buckets], VOCABULARY, UNKNOWN)
 
 
 @pytest.fixture(scope="module")
 def networks():
-    """Encoder and decoder."""
+    """A pair of encoder and decoder."""
     data = bucketed(some_words(), LENGTHS, [range(len(LENGTHS))])
     shape = TextArchitecture(hidden=(5,), latent_dim=LATENTS, noise_dim=2, embedding=WIDTH, recurrent=HIDDEN)
     return filled(shape, data)
@@ -58,7 +60,7 @@ def z():
 
 
 def lstm64(recurrent, words, further):
-    """Hidden states after every word of one sentence."""
+    """The hidden state after every word of one sentence, in float64."""
     hidden, cell, states = np.zeros(HIDDEN), np.zeros(HIDDEN), []
     for word in words:
         inputs = np.concatenate([as64(recurrent.embedding)[word], further])
@@ -71,7 +73,7 @@ def lstm64(recurrent, words, further):
 
 
 def sentence_log_prob(decoder, told, words, z):
-    """sum_t log p(w_t | told words before t, z)."""
+    """sum_t log p(w_t | the words `told` before t, z)."""
     states = lstm64(decoder.recurrent, [0, *told[:-1]], z)
     log_p = log_softmax(states @ as64(decoder.weight) + as64(decoder.bias), axis=1)
     return log_p[np.arange(len(words)), words].sum()
@@ -98,7 +100,7 @@ def test_a_step_is_that_of_equinox(decoder):
 
 
 def test_the_decoder_sums_over_the_words_of_each_sentence(decoder, log_prob, z):
-    """Sentences of 9 and 17 words need a second and a third block."""
+    """Sentences of 9 and 17 words need two and three blocks."""
     words = some_words()
     got = log_prob(as_words(words, LENGTHS), jnp.asarray(z, jnp.float32))
     rows = [(row[:length], at) for row, length, at in zip(words, LENGTHS, z, strict=True)]
@@ -121,15 +123,15 @@ def test_what_follows_a_sentence_does_not_matter(log_prob, z):
 
 def test_the_decoder_is_told_seen_and_scores_words(decoder, log_prob, z):
     words = some_words()
-    seen = np.where(np.random.default_rng(2).random(words.shape) < 0.5, UNKNOWN, words)
-    got = log_prob(as_words(words, LENGTHS, seen), jnp.asarray(z, jnp.float32))
-    every = zip(seen, words, LENGTHS, z, strict=True)
+    decoder_input = np.where(np.random.default_rng(2).random(words.shape) < 0.5, UNKNOWN, words)
+    got = log_prob(as_words(words, LENGTHS, decoder_input), jnp.asarray(z, jnp.float32))
+    every = zip(decoder_input, words, LENGTHS, z, strict=True)
     expected = [sentence_log_prob(decoder, told[:n], row[:n], at) for told, row, n, at in every]
     np.testing.assert_allclose(got, expected, rtol=1e-5)
 
 
 def test_all_continuations_have_probability_1_together(decoder):
-    """Of one word and of two."""
+    """Continuations of one word and of two words."""
     one = np.stack([np.arange(VOCABULARY), np.full(VOCABULARY, 5)], axis=1)
     two = np.array(np.meshgrid(np.arange(VOCABULARY), np.arange(VOCABULARY))).reshape(2, -1).T
     length = np.repeat([1, 2], [len(one), len(two)])
@@ -141,7 +143,7 @@ def test_all_continuations_have_probability_1_together(decoder):
 
 
 def test_the_gradient_counts_every_word_of_every_block_once(decoder, z):
-    """With respect to the bias: how often each word occurs, minus its probability at every place."""
+    """The gradient in the bias is the count of each word minus its probability summed over all positions."""
     words = some_words()
 
     @jax.jit
@@ -166,7 +168,7 @@ def test_places_in_one_block_or_in_many_have_the_same_sum(decoder, log_prob, z, 
 
 def test_the_reader_takes_the_state_after_the_last_word(networks):
     words, reader = some_words(), networks[0].mixing.reader
-    got = reader(as_words(words, LENGTHS, seen=np.full_like(words, UNKNOWN)))
+    got = reader(as_words(words, LENGTHS, decoder_input=np.full_like(words, UNKNOWN)))
     last = [lstm64(reader.recurrent, row[:n], [])[-1] for row, n in zip(words, LENGTHS, strict=True)]
     np.testing.assert_allclose(got, last @ as64(reader.weight) + as64(reader.bias), rtol=1e-4, atol=1e-5)
 
@@ -187,7 +189,7 @@ def test_the_most_likely_words_are_chosen_one_by_one_and_padding_never(decoder):
 
 
 def identified(count=6) -> tuple[np.ndarray, np.ndarray, list[list[int]]]:
-    """Six sentences, known by their first two words, in buckets of 1, 3 and 2 rows, not in order."""
+    """Six sentences, identified by their first two words, in buckets of 1, 3 and 2 rows that are not in order."""
     words = np.ones((count, 5), int)
     words[:, 0], words[:, 1] = 1 + np.arange(count) % 5, 1 + np.arange(count) // 5
     return words, np.array([2, 5, 4, 4, 2, 4]), [[1], [2, 5, 3], [0, 4]]
@@ -195,11 +197,11 @@ def identified(count=6) -> tuple[np.ndarray, np.ndarray, list[list[int]]]:
 
 @pytest.fixture(scope="module")
 def drawn():
-    """Row numbers of batches of 3 sentences, and the batches, with 30% of words dropped."""
+    """The row indices of many batches of 3 sentences, and the batches, with 30 % word dropout."""
     words, length, buckets = identified()
     data = replace(bucketed(words, length, buckets), dropout=0.3)
     batches = jax.jit(jax.vmap(lambda key: data.batch(key, 3)))(jax.random.split(jax.random.key(0), KEYS))
-    batches = Words(*(np.asarray(leaf) for leaf in batches))
+    batches = SentenceBatch(*(np.asarray(leaf) for leaf in batches))
     return batches.words[..., 0] - 1 + 5 * (batches.words[..., 1] - 1), batches
 
 
@@ -223,8 +225,8 @@ def test_a_batch_is_of_one_bucket(drawn):
 
 def test_dropped_words_are_unknown_to_the_decoder_only(drawn):
     _, batches = drawn
-    dropped = batches.seen != batches.words
-    assert (batches.seen[dropped] == UNKNOWN).all()
+    dropped = batches.decoder_input != batches.words
+    assert (batches.decoder_input[dropped] == UNKNOWN).all()
     assert not (batches.words == UNKNOWN).any()
     assert agrees(dropped.reshape(KEYS, -1).mean(1), 0.3)
     assert agrees(dropped.reshape(KEYS, -1)[:, [0, 7]], 0.3)
@@ -232,7 +234,7 @@ def test_dropped_words_are_unknown_to_the_decoder_only(drawn):
 
 def test_without_dropout_all_words_are_seen():
     batch = bucketed(*identified()).batch(jax.random.key(0), 4)
-    np.testing.assert_array_equal(batch.seen, batch.words)
+    np.testing.assert_array_equal(batch.decoder_input, batch.words)
 
 
 def test_the_architecture_passes_its_dropout_on():

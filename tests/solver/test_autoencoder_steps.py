@@ -1,4 +1,4 @@
-"""Steps on autoencoders: gradients against ones by hand, batches kept with their chunk, groups of parameters."""
+"""Autoencoder steps: gradients against a separate calculation, mini-batches per chunk, and parameter groups."""
 
 from dataclasses import replace
 
@@ -50,7 +50,7 @@ GROUPS = {".family.mixing": "mixing", ".family.conditional": "scale", ".decoder"
 
 
 def group_of(name):
-    """The group of the parameter with this path."""
+    """The group of the parameter at this path."""
     return next(group for part, group in GROUPS.items() if name.startswith(part))
 
 
@@ -66,7 +66,7 @@ def assert_same(ours, theirs, **tolerance):
 
 @eqx.filter_jit
 def first_change(solver, problem, t):
-    """What the first step (called step t) of rate 1 subtracts from theta, and the state before it."""
+    """The gradient (change with learning rate 1) of a first step with number t, the state before it, and its info."""
     state = solver.init(problem, KEY)
     new, info = solver.step(split(problem)[1], state, t, KEY)
     return minus(state.params, new.params), state, info
@@ -132,21 +132,21 @@ def test_two_draws_of_every_datum_follow_the_gradient_of_their_mean():
 
 @pytest.mark.parametrize(("t", "weight"), [(1, 4.0), (2, 2.0), (9, 1.0)])
 def test_warm_up_weighs_the_likelihood_until_the_prior_counts_in_full(problem, t, weight):
-    """The KL to the prior counts t / 4 of its weight: as a likelihood of 4 / t, but for a factor of the whole."""
+    """The KL to the prior has weight t / 4, which is a likelihood weight of 4 / t up to a factor of the objective."""
     change, state, _ = first_change(PLAIN, image_problem(batch=OUTER, warm_up=4), jnp.asarray(t))
     gradient = value_and_gradient_by_hand(problem, state, jnp.asarray(weight), jnp.asarray(1.0))[1]
     assert_same(change, jax.tree.map(lambda leaf: leaf / weight, gradient))
 
 
 def test_warm_up_of_another_target_is_refused():
-    with pytest.raises(SettingError, match=r"warm_up is for autoencoders, whose prior is known: leave it at none"):
+    with pytest.raises(SettingError, match=r"warm_up is only for autoencoders: leave it at none"):
         make_problem(Architecture(), star(), KEY, ProblemSettings(warm_up=3))
     with pytest.raises(SettingError, match=r"problem.warm_up must be at least 1, or none, not 0"):
         ProblemSettings(warm_up=0)
 
 
 def test_a_sketch_of_all_data_in_another_order_is_no_sketch(problem):
-    """Every picked outer sample goes with its own datum."""
+    """Every picked outer sample is paired with its own datum."""
     change, *_ = first_change(PLAIN, problem, jnp.asarray(1))
     sketched, *_ = first_change(replace(PLAIN, sketch=Sketch("dense", OUTER)), problem, jnp.asarray(1))
     assert_same(sketched, change)
@@ -154,7 +154,7 @@ def test_a_sketch_of_all_data_in_another_order_is_no_sketch(problem):
 
 def test_a_bank_cannot_be_sketched(problem):
     solver = replace(PLAIN, tracker=Bank(2), sketch=Sketch("dense", 2))
-    with pytest.raises(SettingError, match=r"tracker=bank keeps outputs for every datum .* use tracker=ring"):
+    with pytest.raises(SettingError, match=r"tracker=bank keeps outputs per datum .* use tracker=ring"):
         eqx.filter_eval_shape(first_change, solver, problem, jnp.asarray(1))
 
 
@@ -189,7 +189,7 @@ def test_denominators_of_the_bank_are_the_mean_over_outputs_of_the_own_datum(pro
 
 
 class Numbered(eqx.Module):
-    """Rows 0 to 4, each with its number alone."""
+    """Five rows of data, where the value of each row is its index."""
 
     rows: int = eqx.field(static=True, default=5)
 
@@ -198,14 +198,14 @@ class Numbered(eqx.Module):
 
 
 class Telling(eqx.Module):
-    """log p(x | z) = -100 * 10^x, so that neg_elbo tells in its digits which rows were in the batch."""
+    """log p(x | z) = -100 * 10^x, so that the digits of neg_elbo show which rows were in the mini-batch."""
 
     def log_prob_each(self, x_J, z_J):
         return -100 * 10 ** x_J[:, 0]
 
 
 def telling_run(tracker):
-    """Which rows were in the batch at each of 9 steps, as counts by digit, and the tracker after every step."""
+    """The counts of the rows in the mini-batch (one digit per row), and the tracker, at each of 9 steps."""
     theta = exact_theta(0.5) | {"gain": jnp.full((2, 1), 0.1)}
     problem = AutoencoderProblem(linear_autoencoder(theta).family, Telling(), Numbered(), 2, batch=OUTER)
     update = replace(SGD, learning_rate=1e-6)
@@ -234,14 +234,14 @@ RUNS = 1500
 
 
 def pulled_back(change, theta):
-    """A gradient in the weights of the encoder, as one in the parameters it was made from."""
+    """The gradient with respect to theta, given the gradient with respect to the weights that are made from theta."""
     return jax.vjp(lambda theta: split(linear_autoencoder(theta))[0], theta)[1](change)[0]
 
 
 def uivi_gradients(theta):
-    """Gradients of UIVI on many batches, one column for every parameter.
+    """Gradients of UIVI on many mini-batches, with one column per parameter.
 
-    Chains long enough to forget the noise that made z, on which dz/dtheta depends.
+    The chains are long enough to forget the noise that made z, on which dz/dtheta depends.
     """
     solver = Uivi(samples=Samples(6, 2), burn_in=8, kept=1, leapfrog=5, update=SGD)
     problem = linear_autoencoder(theta, batch=6)
@@ -322,7 +322,7 @@ def test_every_group_has_its_own_constants(problem):
     ],
 )
 def test_the_decoder_may_have_its_own_decay(problem, l2, of_decoder):
-    """A step of length 0.1 against a gradient of zero: theta / (1 + 0.1 l2)."""
+    """With a zero gradient, a step with learning rate 0.1 gives theta / (1 + 0.1 l2)."""
     params = split(problem)[0]
     rule = FirstOrder("sgd", 0.1, "constant", l2=l2).transformation(groups(params), 10)
     still = jax.tree.map(jnp.zeros_like, params)

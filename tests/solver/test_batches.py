@@ -1,4 +1,4 @@
-"""Steps that see a batch of the rows: the gradient has no bias, and a batch is kept as long as its chunk."""
+"""Mini-batch steps: the gradient is unbiased, and a mini-batch is kept as long as its chunk."""
 
 import jax
 import jax.flatten_util
@@ -26,7 +26,7 @@ KEY = jax.random.key(0)
 
 
 class Unweighted(LogisticRegression):
-    """Wrong: a batch counts as if it were all there is."""
+    """Deliberately wrong: a mini-batch is not weighted by N/B."""
 
     def batch(self, key, count):
         batch = super().batch(key, count)
@@ -34,7 +34,7 @@ class Unweighted(LogisticRegression):
 
 
 class Restless(PosteriorProblem):
-    """Wrong where `restless` is 1: another batch at every step, while y_j remembers the ones before. Right where 0."""
+    """Deliberately wrong if `restless` is 1: a new mini-batch at every step, although y_j averages over past ones."""
 
     restless: jax.Array = constant(default=0)
 
@@ -49,7 +49,7 @@ def regression(kind=LogisticRegression):
 
 
 def change(solver, problem, key, **other_keys):
-    """What a step of rate 1 subtracts from theta, for a run with this key and, where given, another of the chunks."""
+    """The gradient: the change in one step with learning rate 1. `other_keys` replace keys of the state."""
     state = solver.init(problem, key)._replace(**other_keys)
     new, _ = solver.step(split(problem)[1], state, jnp.asarray(1), key)
     return jax.flatten_util.ravel_pytree(state.params)[0] - jax.flatten_util.ravel_pytree(new.params)[0]
@@ -57,7 +57,7 @@ def change(solver, problem, key, **other_keys):
 
 @pytest.fixture(scope="module")
 def gradients():
-    """Gradients on many batches, and with all rows for the same noise otherwise."""
+    """Gradients on many mini-batches, and on all rows with otherwise the same noise."""
     samples = Samples(outer=8, inner=4)
     civi = CompositionalSolver(samples=samples, tracker=NoTracker(), update=SGD)
     uivi = Uivi(samples=samples, burn_in=1, kept=1, leapfrog=1, update=SGD)
@@ -95,7 +95,7 @@ def test_the_key_of_the_data_matters_only_with_batches(gradients):
 
 @pytest.fixture(scope="module")
 def weights():
-    """Mean and sd of the weights k at every step, where a batch is kept with its chunk and where it is not."""
+    """Mean and sd of the weights k at every step, with mini-batches that last as long as their chunk or not."""
     samples, pool = Samples(outer=32, inner=400), Pool(switch_every=5)
     solver = CompositionalSolver(samples=samples, pool=pool, tracker=Extrapolated(0.1), update=SLOW)
 

@@ -1,4 +1,4 @@
-"""The gradient that the engine follows against the exact gradient of the linear-Gaussian case."""
+"""The engine's gradient against the exact gradient of the linear-Gaussian case."""
 
 from typing import NamedTuple
 
@@ -50,14 +50,14 @@ def as_rows(params, count):
 
 
 class Followed(NamedTuple):
-    """The last step's change over minus the learning rate, and the objective it reports, for each run."""
+    """Per run: the last step's gradient (its change divided by minus the learning rate) and the reported objective."""
 
     gradient: np.ndarray
     neg_elbo: np.ndarray
 
 
 def follow(solvers, problem, steps):
-    """By name: what a solver follows after a few steps, for RUNS independent runs."""
+    """Gradient and objective of each solver at the last of `steps` steps, for RUNS independent runs."""
     fixed = split(problem)[1]
 
     def step(solver, state, t, key):
@@ -117,7 +117,7 @@ def test_gradient_from_two_inner_samples_is_not(fresh, exact):
 
 
 def nested_means(problem, inner, count=200_000):
-    """Means of log(mean of q(z | eps_k)) - log p(z), without and with the own term, drawn with numpy in float64."""
+    """Means of log(mean of q(z | eps_k)) - log p(z), without and with the own term, sampled with NumPy in float64."""
     rng, family, target = np.random.default_rng(0), problem.family, problem.target
     weight, bias, scale = (np.asarray(array, np.float64) for array in (WEIGHT, BIAS, jnp.exp(LOG_SCALE)))
     location = rng.normal(scale=family.noise.scale, size=(count, 1 + inner, 3)) @ weight + bias

@@ -1,4 +1,4 @@
-"""Steps of the engine with growing samples and with sketches, looked at from outside."""
+"""Black-box tests of engine steps with growing sample sizes and with sketches."""
 
 import jax
 import numpy as np

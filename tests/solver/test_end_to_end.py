@@ -1,4 +1,4 @@
-"""A short run of Civi finds the star, by a measure that rejects the family it started from."""
+"""A short run of CI-VI fits the star, by a criterion that rejects the untrained family."""
 
 import jax
 import pytest
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.optimised
 
 
 def is_within_a_tenth(problem: PosteriorProblem) -> bool:
-    """Whether the upper bound on KL(q || p) is measurably below 0.1."""
+    """Whether the upper bound on KL(q || p) is significantly below 0.1."""
     bounds = neg_elbo_bounds(problem.family, problem.target, jax.random.key(2), outer=2000, inner=4000)
     return bounds.upper + LIMIT * bounds.upper_se < 0.1
 

@@ -1,4 +1,4 @@
-"""The training loop: same numbers for the same seed, steps that are not finite, and going on from a checkpoint."""
+"""The training loop: reproducible results, non-finite steps, and resuming from a checkpoint."""
 
 import jax
 import numpy as np
@@ -16,7 +16,7 @@ KEY = jax.random.key(0)
 
 
 def numbers(trained):
-    """Everything a run leaves behind except times."""
+    """All results of a run except times."""
     history = [column for name, column in trained.history.items() if name != "seconds"]
     return [np.asarray(leaf) for leaf in jax.tree.leaves((trained.problem, trained.state.solver.params))] + history
 
@@ -26,7 +26,7 @@ def are_identical(left, right) -> bool:
 
 
 def params_of(trained) -> float:
-    """The one number that all parameters of the counting solver are equal to."""
+    """The number that all parameters of the counting solver are equal to."""
     (value,) = {float(value) for leaf in jax.tree.leaves(trained.problem.family) for value in np.ravel(leaf)}
     return value
 
@@ -75,7 +75,7 @@ def test_steps_that_are_not_finite_are_skipped_and_counted(part, value, linear_m
     trained = train(CountingSolver(steps=4, bad=(3, 4), bad_part=part, bad_value=value), linear_model, KEY)
     assert trained.skipped == 2
     assert trained.status == "finished"
-    assert trained.message == "finished 4 steps, 2 steps that were not finite were skipped"
+    assert trained.message == "finished 4 steps, 2 non-finite steps were skipped"
     assert params_of(trained) == params_of(two_good_steps) == 2
     assert float(trained.state.solver.walk) == float(two_good_steps.state.solver.walk)
 
@@ -97,8 +97,8 @@ def test_failures_that_are_not_in_a_row_do_not_stop_a_run(linear_model):
 
 def test_a_resumed_run_is_identical_to_one_without_a_break(linear_model, in_blocks):
     solver = CountingSolver(steps=40, output="uniform", bad=(3, 17))
-    seen = []
-    train(solver, linear_model, KEY, watch=lambda *checkpoint: seen.append(checkpoint), pause_every=13)
-    at_13 = next(checkpoint for checkpoint in seen if int(checkpoint[0].done) == 13)
+    checkpoints = []
+    train(solver, linear_model, KEY, watch=lambda *checkpoint: checkpoints.append(checkpoint), pause_every=13)
+    at_13 = next(checkpoint for checkpoint in checkpoints if int(checkpoint[0].done) == 13)
     assert are_identical(train(solver, linear_model, KEY, resume=at_13), in_blocks[1])
-    assert {13, 26, 39, 40} <= {int(state.done) for state, _ in seen}
+    assert {13, 26, 39, 40} <= {int(state.done) for state, _ in checkpoints}

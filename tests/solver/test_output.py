@@ -15,7 +15,7 @@ RUNS, STEPS = 400, 5
 
 
 def steps_returned(linear_model, output):
-    """The number of the step whose parameters are returned, for RUNS keys run as one program."""
+    """The step whose parameters are returned, for each of RUNS keys in one program."""
     arrays, rest = eqx.partition(linear_model.family, eqx.is_array)
     stacked = eqx.combine(jax.tree.map(lambda leaf: jnp.stack([leaf] * RUNS), arrays), rest)
     keys = jax.random.split(jax.random.key(0), RUNS)

@@ -1,4 +1,4 @@
-"""Targets and settings that cannot work are refused before the first step, with a message that says why."""
+"""Invalid targets and settings raise an error before the first step, with a message that says why."""
 
 import jax
 import jax.numpy as jnp
@@ -52,7 +52,7 @@ def test_impossible_settings_of_the_engine_are_refused(settings, message):
     ("name", "value", "known"), [("inner_mean", "unsafe", ["safe", "plain"]), ("weigh", "all", ["entropy", "ratio"])]
 )
 def test_an_unknown_name_is_refused_with_those_that_are_known(name, value, known):
-    """By the types, which are checked in tests, or by the settings themselves."""
+    """Raised by the run-time type checker of the tests, or by the settings themselves."""
     with pytest.raises((SettingError, TypeError)) as refused:
         LogTrick(**{name: value})
     assert all(word in str(refused.value) for word in (name, f"'{value}'", *known))

@@ -1,4 +1,4 @@
-"""Every solver of the registry on the linear-Gaussian oracle, where posterior, bound and bias are known exactly."""
+"""Every registered solver on the linear-Gaussian oracle, where posterior, bound and bias are known exactly."""
 
 import jax
 import numpy as np
@@ -21,7 +21,7 @@ PLAIN = ("nmc-adam", "nmc-rmsprop", "nmc-sgd", "cadam")
 
 @pytest.fixture(scope="module")
 def fitted():
-    """name -> what the solver makes of the oracle problem with its default settings."""
+    """A function of a solver's name: its result on the oracle problem with default settings."""
     done = {}
 
     def fit(name):
@@ -60,7 +60,7 @@ def test_full_rank_gaussian_is_exact(fitted):
 
 
 def test_mean_field_finds_its_known_optimum_and_not_the_posterior(fitted):
-    """The best diagonal Gaussian has variances 1 / precision_ii, too small where coordinates are correlated."""
+    """The best diagonal Gaussian has variances 1 / precision_ii, which are too small if coordinates are correlated."""
     target = gaussian_target()
     variance = np.exp(2 * np.asarray(fitted("mfvb").problem.family.conditional.log_scale))
     np.testing.assert_allclose(variance, 1 / np.diag(np.linalg.inv(target.covariance)), rtol=0.05)
@@ -69,7 +69,7 @@ def test_mean_field_finds_its_known_optimum_and_not_the_posterior(fitted):
 
 @pytest.mark.parametrize("name", TRACKED_SGD)
 def test_tracked_plain_mean_finds_the_mean_and_loses_a_tenth_of_the_variance(fitted, name):
-    """The plain mean's bias, which the exact solvers' check above rejects."""
+    """The bias of the plain mean, which the test of the exact solvers above would reject."""
     target = gaussian_target()
     mean, covariance = mean_and_covariance(fitted(name).problem.family)
     np.testing.assert_allclose(mean, target.mean, atol=0.1)
@@ -80,7 +80,7 @@ def test_tracked_plain_mean_finds_the_mean_and_loses_a_tenth_of_the_variance(fit
 
 @pytest.mark.parametrize("name", PLAIN)
 def test_the_plain_mean_reports_less_than_any_posterior_can_have(fitted, name):
-    """E_q[log q - log p] >= -log constant; the plain mean is driven below it, and the fit off the truth."""
+    """E_q[log q - log p] >= -log constant, but the plain mean is driven below it, and the fit away from the target."""
     reported = np.nanmean(fitted(name).history["neg_elbo"][-200:])
     assert reported < LOWEST - 0.02 or fitted(name).status == "stopped"
     assert float(neg_elbo(fitted(name).problem.family, gaussian_target())) > LOWEST + 0.02

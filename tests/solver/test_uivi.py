@@ -1,4 +1,4 @@
-"""UIVI's gradient has no bias on the linear-Gaussian oracle, and the reverse chain samples what it should."""
+"""UIVI's gradient is unbiased on the linear-Gaussian oracle, and the reverse chains sample q(eps | z)."""
 
 import jax
 import jax.flatten_util
@@ -23,7 +23,7 @@ def flat(tree):
 
 @pytest.fixture(scope="module")
 def gradients(linear_model):
-    """step size -> 150 gradients of 48 outer samples each, from chains long enough to forget their start."""
+    """A function of the step size: 150 gradients of 48 outer samples each, from chains that forget their start."""
     solver = Uivi(samples=Samples(outer=48, inner=1), burn_in=20, leapfrog=10, update=SGD)
     start, fixed = solver.init(linear_model, jax.random.key(0)), split(linear_model)[1]
 
@@ -44,7 +44,7 @@ def test_gradient_is_unbiased(gradients, linear_model):
 
 
 def test_gradient_is_biased_where_the_chain_stays_at_its_start(gradients, linear_model):
-    """The eps that made z is a draw of q(eps | z), but not independent of dz/dtheta: it must be left behind."""
+    """The eps that made z is a draw of q(eps | z), but not independent of dz/dtheta, so the chain must move away."""
     values, _ = gradients(1e-3)
     assert not agrees(values, flat(exact_gradient(linear_model)))
 
@@ -56,7 +56,7 @@ def pushed(linear_model):
 
 
 def score_error(family, z_J, start_J, key, **chain):
-    """Estimated grad_z log q(z) minus the exact one of the Gaussian q."""
+    """The estimate of grad_z log q(z) minus the exact value for the Gaussian q."""
     draws = reverse_conditional(family, z_J, start_J, jnp.asarray(0.35), key, **chain)
     mean, covariance = mean_and_covariance(family)
     exact_J = -jnp.linalg.solve(covariance, (z_J - mean).T).T
@@ -64,7 +64,7 @@ def score_error(family, z_J, start_J, key, **chain):
 
 
 def test_score_of_the_entropy(pushed):
-    """Weighted by z, so that an error that only cancels on average is seen."""
+    """The error is also weighted by z, to detect errors that cancel on average."""
     family, outer, z_J = pushed
     error = score_error(family, z_J, outer.eps, jax.random.key(3), **CHAIN)
     assert agrees(np.concatenate([error, error * np.asarray(z_J)], axis=1), 0.0)

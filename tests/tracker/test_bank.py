@@ -1,4 +1,4 @@
-"""The bank against the mean over all mixing outputs it should hold, concatenated."""
+"""The bank against the mean over all the mixing outputs that it should hold, concatenated."""
 
 import jax
 import jax.numpy as jnp
@@ -30,7 +30,7 @@ def observe(state, ratios):
 
 
 def walk(kept_at_steps):
-    """The bank's answer and this step's look, for every step."""
+    """What the bank returns, and the look, for every step."""
     bank = Bank(STEPS)
     state = bank.init(look(99, INNER), INNER)
     for step, kept in enumerate(kept_at_steps):

@@ -1,4 +1,4 @@
-"""Trackers follow E[g(theta_t)] while theta drifts: error of log y against the exact log E[g] of the linear case."""
+"""Trackers follow E[g(theta_t)] while theta drifts: log y against the exact log E[g] of the linear-Gaussian case."""
 
 import equinox as eqx
 import jax
@@ -18,7 +18,7 @@ TRACKERS = {"smoothed": Smoothed(0.2), "extrapolated": Extrapolated(0.5), "ring"
 
 
 def direction(params: PosteriorProblem):
-    """Where theta drifts to: locations first, weights and log scales more slowly."""
+    """Direction of the drift of theta: biases move fastest, weights and log scales more slowly."""
     speeds = {"biases": 1.0, "weights": 0.3, "log_scale": 0.1}
 
     def speed(path, _):
@@ -28,7 +28,7 @@ def direction(params: PosteriorProblem):
 
 
 def squared_errors(problem: PosteriorProblem, rate, outer, inner_eps):
-    """Mean squared error of log y of every tracker, and of the fresh mean, over outer samples and settled steps."""
+    """Mean squared error of log y for every tracker and for the fresh mean, over outer samples and later steps."""
     first, fixed = split(problem)
 
     def at(t):
@@ -44,8 +44,8 @@ def squared_errors(problem: PosteriorProblem, rate, outer, inner_eps):
         auxiliary = Auxiliary(at(t), at(t + 1), NONE_NEW, lambda query: look(query, auxiliary_eps))
         log_y, after = {"fresh": ratios.fresh_J}, {}
         for name, tracker in TRACKERS.items():
-            tracked, seen = tracker.observe(states[name], ratios, jnp.arange(OUTER))
-            log_y[name], after[name] = tracked.y_S, tracker.refresh(seen, auxiliary)
+            tracked, observed = tracker.observe(states[name], ratios, jnp.arange(OUTER))
+            log_y[name], after[name] = tracked.y_S, tracker.refresh(observed, auxiliary)
         exact = jax.scipy.stats.multivariate_normal.logpdf(ratios.z_J, *mean_and_covariance(family)) - ratios.log_p_J
         return after, {name: ((values - exact) ** 2).mean() for name, values in log_y.items()}
 
@@ -58,7 +58,7 @@ def squared_errors(problem: PosteriorProblem, rate, outer, inner_eps):
 
 @pytest.fixture(scope="module")
 def relative_error(linear_model):
-    """By rate of drift and tracker: its squared error over that of the fresh mean, both averaged over runs."""
+    """Squared error relative to the fresh mean, by rate of drift and tracker, averaged over runs."""
     family = linear_model.family
     outer = jax.tree.map(lambda rows: rows.reshape(RUNS, OUTER, -1), family.draw_outer(jax.random.key(0), RUNS * OUTER))
     inner_eps = family.noise.sample(jax.random.key(1), RUNS * (STEPS + 1) * 2 * INNER)

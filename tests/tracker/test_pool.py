@@ -1,4 +1,4 @@
-"""The pool: which noise is in the chunk at which step, and how often nu draws each of it."""
+"""The pool: which noise is in the chunk at each step, and how often nu draws each sample."""
 
 import jax
 import jax.numpy as jnp
@@ -15,13 +15,13 @@ KEY = jax.random.key(7)
 
 
 def draw_outer(key, count):
-    """Noise that tells its key and its place: a whole number for the key, a fraction for the place."""
+    """Noise that identifies its key (integer part) and its position (fractional part)."""
     eps = jax.random.key_data(key)[-1] % 10_000 + jnp.arange(count) / count
     return Outer(eps[:, None], eps[:, None])
 
 
 def walk(pool: Pool, steps: int):
-    """Every chunk's eps (as one row of numbers per step, the start first) and the masks of new samples."""
+    """The eps of every chunk, with one row per step and the initial chunk first, and the masks of new samples."""
     state = pool.init(draw_outer, KEY)
     advance = jax.jit(lambda state: pool.advance(state, draw_outer, KEY))
     chunks, masks = [state.outer.eps[:, 0]], []
@@ -42,7 +42,7 @@ def many_shares(pool: Pool, count: int, most: int):
 
 
 def counts_are_multinomial(counts) -> bool:
-    """Pearson's statistic summed over independent rows, two-sided."""
+    """Two-sided test of Pearson's chi-squared statistic, summed over independent rows."""
     expected = counts.sum(1, keepdims=True) / counts.shape[1]
     statistic = ((counts - expected) ** 2 / expected).sum()
     below = stats.chi2(counts.shape[0] * (counts.shape[1] - 1)).cdf(statistic)

@@ -26,13 +26,13 @@ def refresh(tracker, state, new, values):
 
 
 def weights(tracker):
-    """g_t / y_t of every step."""
-    state, seen = start(tracker), []
+    """The weights g_t / y_t of every step."""
+    state, weights = start(tracker), []
     for row in VALUES:
         tracked, state = observe(tracker, state, row)
-        seen.append(row / np.exp(np.asarray(tracked.y_S, np.float64)))
+        weights.append(row / np.exp(np.asarray(tracked.y_S, np.float64)))
         state = refresh(tracker, state, NONE_NEW, row[::-1])
-    return np.array(seen)
+    return np.array(weights)
 
 
 def test_average_starts_with_the_first_value_seen_and_counts_its_samples():

@@ -1,4 +1,4 @@
-"""Smoothed and extrapolated averages against their definition, written out in numpy."""
+"""Smoothed and extrapolated averages against their definition, written out in NumPy."""
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +15,7 @@ VALUES = np.random.default_rng(0).lognormal(sigma=2, size=(6, 3))
 
 
 def run(tracker, values):
-    """The tracker after one look at every row of values, the first of them in init."""
+    """The tracker's state after one look per row of values, where the first row is used in `init`."""
     state = tracker.init(stub_ratios(values[0], INNER), INNER)
     for row in values[1:]:
         state = tracker.refresh(state, Auxiliary(0.0, 0.0, OLD, lambda _, row=row: stub_ratios(row, INNER)))
@@ -27,7 +27,7 @@ def tracked(tracker, state, index=SOME):
 
 
 def weights_of_rows(beta, decay, rows):
-    """How much each of the rows counts in the last average."""
+    """The weight of each row in the last average."""
     weights = np.zeros(rows)
     weights[0] = 1
     for t in range(1, rows):
@@ -76,15 +76,15 @@ def test_new_samples_begin_afresh_and_old_ones_go_on():
 
 @pytest.mark.parametrize("lost", [0.0, np.inf, np.nan])
 def test_an_average_that_is_not_finite_starts_again_from_the_next_look(lost):
-    """log 0 = -inf and NaN would stay what they are for ever; the samples beside them go on as they were."""
+    """Without a restart, log 0 = -inf and NaN would persist; the other entries are unaffected."""
     tracker = Smoothed(0.5)
     with np.errstate(divide="ignore"):
         broken = run(tracker, np.where([False, True, False], lost, VALUES))
     assert not np.isfinite(broken.average.y_J[1])
-    seen, state = tracker.observe(broken, stub_ratios(np.array([7.0, 8.0]), 5), jnp.array([1, 2]))
+    restarted, state = tracker.observe(broken, stub_ratios(np.array([7.0, 8.0]), 5), jnp.array([1, 2]))
     whole = run(tracker, VALUES)
-    np.testing.assert_allclose(seen.y_S, [np.log(7.0), whole.average.y_J[2]], rtol=1e-6)
-    np.testing.assert_allclose(seen.effective_S, [5, 1 / whole.average.inverse_size_J[2]], rtol=1e-6)
+    np.testing.assert_allclose(restarted.y_S, [np.log(7.0), whole.average.y_J[2]], rtol=1e-6)
+    np.testing.assert_allclose(restarted.effective_S, [5, 1 / whole.average.inverse_size_J[2]], rtol=1e-6)
     after = tracker.refresh(state, Auxiliary(0.0, 0.0, OLD, lambda _: stub_ratios(np.full(3, 2.0), 5)))
     np.testing.assert_allclose(after.average.y_J[1], np.log(0.5 * 7 + 0.5 * 2), rtol=1e-6)
     untouched = tracker.observe(whole, stub_ratios(np.array([7.0, 8.0]), 5), jnp.array([1, 2]))[1]
@@ -92,7 +92,7 @@ def test_an_average_that_is_not_finite_starts_again_from_the_next_look(lost):
 
 
 def test_without_another_look_an_average_that_is_not_finite_stays_so():
-    """The restart is what mends it, not the smoothing."""
+    """Only the restart repairs the average; smoothing does not."""
     with np.errstate(divide="ignore"):
         broken = run(Smoothed(0.5), np.vstack([VALUES[:1] * np.inf, VALUES]))
     assert not np.isfinite(broken.average.y_J).any()

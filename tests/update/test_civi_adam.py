@@ -1,4 +1,4 @@
-"""The paper's update against a plain numpy loop of Algorithm 1 with the theorem's schedules, in float64."""
+"""The paper's update against a NumPy loop of Algorithm 1 with the theorem's schedules, in float64."""
 
 import jax
 import jax.numpy as jnp

@@ -70,7 +70,7 @@ def test_civi_adams_momentum_has_the_constant_of_its_group(params):
 
 
 def second_step_length(c_alpha, c_gamma, mu):
-    """Of Algorithm 1 when the first gradient is 1 and the second -1."""
+    """Length of the second step of Algorithm 1, if the first gradient is 1 and the second -1."""
     first, second = 1 - c_gamma * mu, 1 - c_gamma * mu**2
     m = (1 - second) * first - second
     small_first, small_second = c_alpha * first**2, c_alpha / 2**0.4 * second**2
@@ -79,7 +79,7 @@ def second_step_length(c_alpha, c_gamma, mu):
 
 
 def lengths_of_sgd(params, steps, **settings):
-    """Length of every step for a gradient of ones."""
+    """The length of every step of SGD if the gradient is always 1."""
     rule = FirstOrder("sgd", 0.5, **settings).transformation(groups(params), steps)
     state, lengths = rule.init(params), []
     for _ in range(steps):
@@ -126,7 +126,7 @@ def test_clipping_limits_the_norm_of_the_whole_gradient(params, clip, expected):
         (FirstOrder, {"learning_rate": 0.0}, r"update.learning_rate must be positive"),
         (FirstOrder, {"clip": 0.0}, r"update.clip must be positive, or none for no clipping, not 0.0"),
         (FirstOrder, {"l2": -1.0}, r"update.l1 and update.l2 must not be negative"),
-        (FirstOrder, {"l2": PerGroup.of(mixing=0.0, decoder=-0.5)}, r"update.l2 must not be negative, not -0.5"),
+        (FirstOrder, {"l2": PerGroup.of(mixing=0.0, decoder=-0.5)}, r"update.l2 must not be negative, but one is -0.5"),
     ],
 )
 def test_impossible_rules_are_refused(kind, settings, message):
@@ -139,7 +139,7 @@ def test_impossible_rules_are_refused(kind, settings, message):
     [("rule", "newton", ["adam", "rmsprop", "sgd"]), ("decay", "linear", ["cosine", "hold", "power", "constant"])],
 )
 def test_an_unknown_name_is_refused_with_those_that_are_known(name, value, known):
-    """By the types, which are checked in tests, or by the settings themselves."""
+    """Raised by the run-time type checker of the tests, or by the settings themselves."""
     with pytest.raises((SettingError, TypeError)) as refused:
         FirstOrder(**{name: value})
     assert all(word in str(refused.value) for word in (name, f"'{value}'", *known))

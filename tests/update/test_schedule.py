@@ -1,4 +1,4 @@
-"""Numbers of samples: constant, or growing as C t^(4/5)."""
+"""Sample sizes: constant, or growing as C t^(4/5)."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -57,8 +57,8 @@ def test_the_last_step_is_in_the_last_stage(steps):
     [
         ({"outer": 0}, r"samples.outer \(K1\) must be at least 1, not 0"),
         ({"inner": 0}, r"samples.inner \(K2\) must be at least 1, not 0"),
-        ({"auxiliary": 0}, r"samples.auxiliary \(K3\) must be at least 1, or none \(as K2\), not 0"),
-        ({"stages": (1, 0)}, r"samples.stages must be at least 1 each, not \(1, 0\)"),
+        ({"auxiliary": 0}, r"samples.auxiliary \(K3\) must be at least 1, or none \(the same as K2\), not 0"),
+        ({"stages": (1, 0)}, r"samples.stages must all be at least 1, not \(1, 0\)"),
         ({"growth": -0.1}, r"samples.growth must be in \[0, 1\]"),
         ({"growth": 1.1}, r"samples.growth must be in \[0, 1\]"),
     ],

@@ -1,4 +1,4 @@
-"""Estimators: log ratios from inner samples, and the sketch of their gradient."""
+"""Estimators: log ratios from inner samples, and gradient sketching."""
 
 from civi.estimate.log_ratio import LogRatios, Look, log_density, log_mean_exp, log_ratios, log_sum_past, mix_own
 from civi.estimate.sketch import Picked, Sketch

@@ -18,26 +18,26 @@ FLOATS = 2**22
 
 @runtime_checkable
 class Look(Protocol):
-    """One look at the inner mean of every entry (log g_j where log_scale, else g_j) from `kept` inner samples."""
+    """One look: an estimate of the inner mean g_j of every entry (log g_j if log_scale) from `kept` inner samples."""
 
     @property
     def fresh_J(self) -> Float[Array, " J"]:
-        """The mean of this look's samples."""
+        """The mean over the inner samples of this look, or its logarithm."""
         ...
 
     @property
     def kept(self) -> Int[Array, ""]:
-        """How many there are."""
+        """Number of inner samples."""
         ...
 
     @property
     def log_scale(self) -> bool:
-        """Whether the mean is kept as a logarithm."""
+        """Whether the mean is stored as a logarithm."""
         ...
 
 
 class LogRatios(NamedTuple):
-    """A look at J outer samples with K fresh inner samples, in log space; fresh_J is log g_j by the plain mean."""
+    """A look at J outer samples with K fresh inner samples, in log space; fresh_J is log g_j from the plain mean."""
 
     family: SemiImplicit
     z_J: Float[Array, "J D"]
@@ -49,7 +49,7 @@ class LogRatios(NamedTuple):
 
     @property
     def log_scale(self) -> bool:
-        """Always."""
+        """Always true."""
         return True
 
 
@@ -60,7 +60,15 @@ def log_ratios(
     inner_eps: Float[Array, "K E"],
     kept: Int[Array, ""],
 ) -> LogRatios:
-    """The plain mean over the first `kept` inner samples (Oracle_g) and the own term, both divided by p(x, z_j)."""
+    """The plain inner mean (Oracle_g) and the own term, both divided by p(x, z_j), in log space.
+
+    Args:
+        family: the semi-implicit family.
+        log_prob_each: maps z_J to log p(x, z_j).
+        outer: noise of the outer samples.
+        inner_eps: noise of the inner samples.
+        kept: only the first `kept` inner samples enter the mean.
+    """
     z_J, own_J = family.push(spread(outer, "outer"))
     log_p_J = log_prob_each(z_J)
     log_mean_J, mixed_K = _log_mean_pairs(family, z_J, inner_eps, kept)
@@ -72,7 +80,7 @@ def _log_mean_pairs(
 ) -> tuple[Float[Array, " J"], Float[Array, "*J K P"]]:
     """log mean_k q(z_j | eps_k) over the first `kept` inner samples, and the mixing outputs.
 
-    Beyond FLOATS numbers, by blocks of inner samples, each evaluated again for the gradient.
+    If the pairs exceed FLOATS floats, process blocks of inner samples and recompute each in the backward pass.
     """
     inner, block = len(inner_eps), _block(family, z_J)
     if inner <= block:
@@ -99,9 +107,14 @@ def log_sum_past(
     counted_K: Bool[Array, " K"],
     ratios: LogRatios,
 ) -> Float[Array, " J"]:
-    """log sum_k q(z_j | eps_k) over past mixing outputs that count, at this look's z_j, without a gradient.
+    """log sum_k q(z_j | eps_k) over past mixing outputs, at this look's z_j, without a gradient.
 
-    Beyond FLOATS numbers, by blocks of inner samples.
+    If the pairs exceed FLOATS floats, process blocks of inner samples.
+
+    Args:
+        mixed_K: mixing outputs of past steps.
+        counted_K: which of them enter the sum.
+        ratios: the look that has z_j and the own terms.
     """
     family = ratios.family
     *lead, inner, outputs = mixed_K.shape
@@ -120,7 +133,7 @@ def log_sum_past(
 
 
 def _block(family: SemiImplicit, z_J: Float[Array, "J D"]) -> int:
-    """How many inner samples are met by all outer samples at a time."""
+    """Number of inner samples per block, such that all pairs with the outer samples fit into FLOATS floats."""
     return max(1, FLOATS // (len(z_J) * family.floats_per_pair))
 
 
@@ -133,10 +146,15 @@ def log_mean_exp(log_values_JK: Float[Array, "J K"], kept: Int[Array, ""]) -> Fl
 def mix_own(
     log_mean_J: Float[Array, " J"], own_J: Float[Array, " J"], own_weight: Float[Array, "*J"]
 ) -> Float[Array, " J"]:
-    """log[w q(z_j | eps_j) + (1 - w) mean_j]: the safe inner mean.
+    """log[w q(z_j | eps_j) + (1 - w) mean_j]: the logarithm of the safe mean.
 
-    In expectation over eps_j its logarithm is above log q(z_j) for w = 1/(K + 1) (Yin and Zhou 2018), where the
-    plain mean (w = 0) is below it by Jensen's inequality and can be driven to minus infinity.
+    For w = 1/(K + 1) it is an upper bound on log q(z_j) in expectation over eps_j (Yin and Zhou 2018). The plain mean
+    (w = 0) is a lower bound by Jensen's inequality, which training can drive to minus infinity.
+
+    Args:
+        log_mean_J: log of the plain mean.
+        own_J: log of the own term.
+        own_weight: w.
     """
     weight = jax.lax.stop_gradient(own_weight)
     return jnp.logaddexp(jnp.log(weight) + own_J, jnp.log1p(-weight) + log_mean_J)
@@ -145,7 +163,15 @@ def mix_own(
 def log_density(
     family: SemiImplicit, z_J: Float[Array, "J D"], key: PRNGKeyArray, inner: int, block: int = 2000
 ) -> Float[Array, " J"]:
-    """log of the plain mean of q(z_j | eps_k) over `inner` samples, `block` at a time: memory O(J block)."""
+    """log of the plain mean of q(z_j | eps_k) over fresh inner samples.
+
+    Args:
+        family: the semi-implicit family.
+        z_J: points at which the density is estimated.
+        key: draws the inner samples.
+        inner: number of inner samples.
+        block: inner samples that are processed at a time; the memory is O(J block).
+    """
     blocks = -(-inner // block)
 
     def add_block(log_sum_J: Array, index: Array) -> tuple[Array, None]:

@@ -1,4 +1,4 @@
-"""HMC on the reverse conditional q(eps | z) ~ q(z | eps) q(eps), for UIVI's gradient of the entropy."""
+"""HMC on the reverse conditional q(eps | z) ~ q(z | eps) q(eps), for the entropy gradient of UIVI."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from civi.family import SemiImplicit
 
 
 class ReverseDraws(NamedTuple):
-    """Kept draws of eps for every outer sample, and the mean acceptance probability."""
+    """The draws of eps after burn-in for every outer sample, and the mean acceptance probability."""
 
     eps_MJ: Float[Array, "M J E"]
     acceptance: Float[Array, ""]
@@ -29,9 +29,19 @@ def reverse_conditional(
     kept: int,
     leapfrog: int,
 ) -> ReverseDraws:
-    """`kept` draws after `burn_in` from chains started at `start_J`, all outer samples in one vectorised call.
+    """Draws of q(eps | z_j) by HMC, with one chain per outer sample, vectorised over them.
 
-    Started at the eps_j that made z_j the chain is stationary from its first draw (Titsias and Ruiz 2019).
+    A chain that starts at the eps_j that made z_j is stationary from its first draw (Titsias and Ruiz 2019).
+
+    Args:
+        family: the semi-implicit family.
+        z_J: outer samples.
+        start_J: initial points of the chains.
+        step_size: leapfrog step size.
+        key: randomness of the chains.
+        burn_in: transitions that are discarded.
+        kept: transitions after burn-in whose draws are returned.
+        leapfrog: leapfrog steps per transition.
     """
     from blackjax.mcmc import hmc  # noqa: PLC0415 start-up time
 
@@ -54,6 +64,6 @@ def reverse_conditional(
 
 
 def entropy_score(family: SemiImplicit, z_J: Float[Array, "J D"], eps_MJ: Float[Array, "M J E"]) -> Float[Array, "J D"]:
-    """grad_z log q(z_j) = E_{q(eps | z_j)}[grad_z log q(z_j | eps)], the mean over reverse draws."""
+    """grad_z log q(z_j) = E_{q(eps | z_j)}[grad_z log q(z_j | eps)], estimated by the mean over reverse draws."""
     of_pair = jax.grad(family.log_conditional)
     return jax.vmap(jax.vmap(of_pair), in_axes=(None, 0, None))(z_J, eps_MJ, family.context(len(z_J))).mean(0)

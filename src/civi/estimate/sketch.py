@@ -1,4 +1,4 @@
-"""Gradient sketching (Algorithm 2): sum over a random subset of the outer samples, scaled to stay unbiased."""
+"""Gradient sketching (Algorithm 2): sum over a random subset of the outer samples, rescaled to stay unbiased."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ Tree = TypeVar("Tree")
 
 
 class Picked(eqx.Module):
-    """Which outer samples enter this step's gradient, and with what weight (their sum is 1 in expectation)."""
+    """The outer samples that enter this step's gradient, and their weights (which sum to 1 in expectation)."""
 
     index_S: Int[Array, " S"]
     share_S: Float[Array, " S"]
     everything: bool = eqx.field(static=True, default=False)
 
     def of(self, tree_J: Tree) -> Tree:
-        """The picked rows of every array."""
+        """The picked rows of every array in the tree."""
         return tree_J if self.everything else jax.tree.map(lambda values_J: values_J[self.index_S], tree_J)
 
 
@@ -33,22 +33,22 @@ class Picked(eqx.Module):
 class Sketch:
     """Which outer samples enter the gradient, with weights that keep it unbiased.
 
-    The paper scales by q/d_t with q undefined; unbiasedness asks for the number of candidates over d_t: n in the dense
-    form and the number of non-zero entries in the sparse form (appendix A).
+    The paper scales by q/d_t without defining q. An unbiased gradient needs q = the number of candidates: n in the
+    dense form, and the number of non-zero entries in the sparse form (appendix A).
     """
 
     form: Annotated[
         Literal["none", "dense", "sparse"],
-        "none: all outer samples enter; dense: sketch.size of all; sparse: sketch.size of those drawn in the step.",
+        "none: use all outer samples; dense: keep sketch.size of all; sparse: keep sketch.size of the drawn ones.",
     ] = "none"
-    size: Annotated[int, "Outer samples that a dense or sparse sketch keeps."] = 32
+    size: Annotated[int, "Number of outer samples that a dense or sparse sketch keeps."] = 32
 
     def __post_init__(self) -> None:
         check_settings(self, "sketch")
         require(self.size >= 1, f"sketch.size must be at least 1, not {self.size}")
 
     def pick(self, share_J: Float[Array, " J"], key: PRNGKeyArray) -> Picked:
-        """A subset S of the outer samples with shares count_j / K1 rescaled."""
+        """A random subset S of the outer samples, with their shares count_j / K1 rescaled."""
         count = len(share_J)
         if self.form == "none":
             return Picked(jnp.arange(count), share_J, everything=True)

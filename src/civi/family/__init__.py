@@ -1,9 +1,9 @@
-"""Noise -> mixing network -> conditional: the semi-implicit family."""
+"""The semi-implicit family: noise -> mixing network -> conditional."""
 
 from civi.family.amortised import Amortised, Conditioned, Encoder, Reader, repeated
 from civi.family.conditional import Conditional
 from civi.family.gaussian import CholeskyGaussian, DiagonalGaussian, ScaledCholeskyGaussian, ScaledGaussian
-from civi.family.laplace import Laplace
+from civi.family.laplace import LaplaceConditional
 from civi.family.log_normal import LogNormal
 from civi.family.mixing import ACTIVATIONS, ConstantMixing, MixingNetwork
 from civi.family.noise import GaussianNoise
@@ -22,7 +22,7 @@ __all__ = [
     "DiagonalGaussian",
     "Encoder",
     "GaussianNoise",
-    "Laplace",
+    "LaplaceConditional",
     "LogNormal",
     "MixingNetwork",
     "Outer",

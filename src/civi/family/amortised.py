@@ -1,4 +1,4 @@
-"""Amortised semi-implicit family q(z | x): the encoder reads a datum x once and noise as often as one likes."""
+"""Amortised semi-implicit family q(z | x): the encoder processes each datum once, for any number of noise vectors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from civi.parts import constant, trained
 
 @runtime_checkable
 class Reader(Protocol):
-    """What an encoder does with the data alone."""
+    """The part of an encoder that depends on the data alone."""
 
     def __call__(self, x_N: Any, /) -> Float[Array, "N H"]:
         """Features of every datum, before the first activation."""
@@ -27,11 +27,11 @@ class Reader(Protocol):
 
 
 class Encoder(eqx.Module):
-    """A network on (x, eps) that reads x once per datum: rest(activation(read(x) + W_eps eps)).
+    """A network on (x, eps) that processes each datum once: rest(activation(reader(x) + W_eps eps)).
 
-    With a linear reader this is a network on the joined vector [x, eps] whose first layer is split. A reader with
-    hidden layers lets the noise in later, and a pair (x, eps) then costs only the layers that are left.
-    Without noise weights the encoder is that of an explicit family.
+    With a linear reader this equals a network on the concatenated vector [x, eps], with its first layer split in two.
+    With hidden layers in the reader, the noise enters later, and a pair (x, eps) costs only the remaining layers.
+    Without noise weights (None) the family is explicit.
     """
 
     reader: Reader
@@ -46,36 +46,36 @@ class Encoder(eqx.Module):
 
 
 class Amortised(eqx.Module):
-    """q(z | eps, x) before it is told which x."""
+    """q(z | eps, x) for any x; `given(x)` returns the family for a batch."""
 
     noise: GaussianNoise
     mixing: Encoder = trained("mixing")
     conditional: Conditional = trained("scale")
 
     def draw_outer(self, key: PRNGKeyArray, count: int) -> Outer:
-        """(u_j, eps_j), which do not depend on x."""
+        """(u_j, eps_j) ~ q(u) q(eps), which do not depend on x."""
         return draw_outer(self.noise, self.conditional, key, count)
 
     def given(self, x_N: Any) -> Conditioned:
-        """The family of a batch."""
+        """The families q(z | x_n) for a batch of data."""
         return Conditioned(self.noise, self.mixing, self.conditional, self.mixing.reader(x_N))
 
 
 class Conditioned(SemiImplicit):
-    """q(z | x_n) of a batch of N data: mixing outputs are per datum, (N, K, P), and so are pairs.
+    """q(z | x_n) for a batch of N data; mixing outputs, of shape (N, K, P), and pairs are per datum.
 
-    J outer samples are J / N of every datum, those of one datum beside each other.
+    Every datum has J / N of the J outer samples, with those of one datum adjacent.
     """
 
     mixing: Encoder = trained("mixing")  # type: ignore[assignment]
     feature_N: Float[Array, "N H"] = constant()
 
     def mix(self, eps_K: Float[Array, "K E"]) -> Float[Array, "N K P"]:
-        """Every noise vector with every datum."""
+        """The conditional's parameters for every pair of a datum and a noise vector."""
         return self.mixing(self.feature_N[:, None], eps_K)
 
     def mix_each(self, eps_J: Float[Array, "J E"]) -> Float[Array, "J P"]:
-        """The noise vector of every outer sample with its datum."""
+        """The conditional's parameters for each outer sample's own noise and datum."""
         return self.mixing(self.context(len(eps_J)), eps_J)
 
     def log_prob_pairs(self, mixed: Float[Array, "N K P"], z_J: Float[Array, "J D"]) -> Float[Array, "J K"]:
@@ -91,12 +91,12 @@ class Conditioned(SemiImplicit):
         counted_K: Bool[Array, " K"],
         reference_J: Float[Array, " J"],
     ) -> Float[Array, " J"]:
-        """log sum_k q(z_j | eps_k, x_n)."""
+        """log sum_k q(z_j | eps_k, x_n) for the datum n that z_j belongs to."""
         return logsumexp(self.log_prob_pairs(mixed, z_J), axis=1, where=counted_K)
 
     @property
     def floats_per_pair(self) -> int:
-        """Outputs of the mixing network, which belong to a datum and a noise vector."""
+        """Number of outputs of the mixing network, since there is one output vector per datum and noise vector."""
         return self.mixing.rest.biases[-1].size
 
     def context(self, outer: int) -> Float[Array, "J H"]:
@@ -109,5 +109,5 @@ class Conditioned(SemiImplicit):
 
 
 def repeated(tree_N: Any, count: int) -> Any:
-    """Rows so often that there are `count`, those of one datum beside each other."""
+    """Repeat each row equally often, to `count` rows in total, with the copies of one datum adjacent."""
     return jax.tree.map(lambda rows: rows if len(rows) == count else jnp.repeat(rows, count // len(rows), 0), tree_N)

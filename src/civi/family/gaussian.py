@@ -1,4 +1,4 @@
-"""Gaussian conditionals: free diagonal scale, full Cholesky factor, scale that depends on eps, and both."""
+"""Gaussian conditionals: diagonal scale, Cholesky factor, scale that depends on eps, and the last two combined."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BOUND, LARGEST = 5.0, 80.0
 
 
 class DiagonalGaussian(Conditional):
-    """N(mu(eps), diag(exp(2 log_scale))): the paper's conditional for toys and VAEs."""
+    """N(mu(eps), diag(exp(2 log_scale))): the paper's conditional for toy targets and VAEs."""
 
     log_scale: Float[Array, " D"]
 
@@ -48,7 +48,7 @@ class DiagonalGaussian(Conditional):
 
 
 class CholeskyGaussian(Conditional):
-    """N(mu(eps), L L^T), L lower triangular with a positive diagonal: the paper's conditional for regression."""
+    """N(mu(eps), L L^T) with L lower triangular and a positive diagonal: the paper's conditional for regression."""
 
     lower: Float[Array, "D D"]
     log_diagonal: Float[Array, " D"]
@@ -89,7 +89,7 @@ class CholeskyGaussian(Conditional):
 
 
 class EpsScaled(Conditional):
-    """Scales that depend on eps: pairs from coordinates in which the conditional is diagonal."""
+    """Base class for scales that depend on eps; pairs are computed in coordinates where the conditional is diagonal."""
 
     @abstractmethod
     def diagonal_parts(self, mixed_K: Float[Array, "K P"], z_J: Float[Array, "J D"]) -> tuple[Array, Array, Array]:
@@ -109,10 +109,10 @@ class EpsScaled(Conditional):
 
 
 class ScaledGaussian(EpsScaled):
-    """N(mu(eps), diag(exp(2 (log_scale + s(eps))))): the network gives location and log scale for every eps.
+    """N(mu(eps), diag(exp(2 (log_scale + s(eps))))): the network outputs location and log scale.
 
-    Where a posterior is thin in one place and wide in another (the banana's tails), one scale for all eps must be as
-    small as the thinnest place asks, and the inner mean then needs far more samples everywhere.
+    If a posterior is narrow in some regions and wide in others (such as the banana's tails), a single scale must be as
+    small as the narrowest region requires, and the inner mean then needs far more samples everywhere.
     """
 
     log_scale: Float[Array, " D"]
@@ -149,13 +149,13 @@ class ScaledGaussian(EpsScaled):
 
 
 class ScaledCholeskyGaussian(EpsScaled):
-    """N(mu(eps), L diag(exp(2 s(eps))) L^T), L unit lower triangular and free: scales that depend on eps, in a frame.
+    """N(mu(eps), L diag(exp(2 s(eps))) L^T) with L trained and unit lower triangular: scales that depend on eps.
 
-    L learns the correlations that all of q shares, the network what is left. With s constant this is
-    CholeskyGaussian, with L = I ScaledGaussian. Pairs are those of ScaledGaussian after L^-1.
+    L learns the correlations that are common to all of q, and the network learns the rest. With constant s this is
+    CholeskyGaussian; with L = I it is ScaledGaussian. Pairs are computed as in ScaledGaussian after applying L^-1.
 
-    The change of a log scale is B tanh(s / B): in a frame where the target is about standard normal it never needs to
-    be larger than B = 5, and a network that extrapolates to a rare eps cannot make a draw of any size.
+    The network's output s changes a log scale by B tanh(s / B). In a frame where the target is about standard normal a
+    change beyond B = 5 is never needed, and the bound prevents huge draws where the network extrapolates to a rare eps.
     """
 
     lower: Float[Array, "D D"]
@@ -198,16 +198,17 @@ class ScaledCholeskyGaussian(EpsScaled):
         return _normal_log_prob(whitened, log_scale.sum())
 
     def diagonal_parts(self, mixed_K: Float[Array, "K P"], z_J: Float[Array, "J D"]) -> tuple[Array, Array, Array]:
-        """After L^-1, about the mean location."""
+        """Coordinates after applying L^-1, centred at the mean location."""
         location_K, log_scale_K = self.location_and_log_scale(mixed_K)
         centre = jax.lax.stop_gradient(location_K.mean(0))
         return self._into_frame(location_K - centre), log_scale_K, self._into_frame(z_J - centre)
 
 
 def _inverse_of_unit_lower(lower: Float[Array, "D D"]) -> Float[Array, "D D"]:
-    """(I + N)^-1 for the part N of `lower` below the diagonal: (I - N)(I + N^2)(I + N^4) ..., as N^D = 0.
+    """(I + N)^-1 = (I - N)(I + N^2)(I + N^4) ..., where N is the part of `lower` below the diagonal and N^D = 0.
 
-    Products only: many triangular solves at a time, by LAPACK inside a compiled program, are slower and can block.
+    This needs matrix products only. Batched triangular solves call LAPACK from the compiled program, which is slower
+    and can stall.
     """
     below, one = jnp.tril(lower, -1), jnp.eye(len(lower))
     inverse, power = one - below, below @ below
@@ -226,7 +227,7 @@ def _normal_log_prob_pairs(
     whiten: Callable[[Array], Array],
     log_determinant: Float[Array, ""],
 ) -> Float[Array, "J K"]:
-    """|W z_j - W mu_k|^2 by one matrix product; centring first keeps the cancellation harmless in float32."""
+    """|W z_j - W mu_k|^2 by one matrix product; centring first limits the cancellation error in float32."""
     centre = jax.lax.stop_gradient(mean_K.mean(0))
     x_J, m_K = whiten(z_J - centre), whiten(mean_K - centre)
     square = partial(jnp.sum, axis=1)
@@ -255,10 +256,10 @@ def _scaled_log_sum_pairs(
     counted_K: Bool[Array, " K"],
     reference_J: Float[Array, " J"],
 ) -> Float[Array, " J"]:
-    """log sum_k exp(log q(z_j | eps_k) - r_j) + r_j: two matrix products and one exponential a pair.
+    """log sum_k exp(log q(z_j | eps_k) - r_j) + r_j, with two matrix products and one exponential per pair.
 
-    The first product gives the whole exponent, constants and r_j included; nothing looks for a maximum. A pair that is
-    far below r_j vanishes in float32 as it would in the sum, one that is far above it is cut off at exp(80).
+    The first product gives the whole exponent, including the constants and the reference r_j, so no maximum is needed.
+    Pairs far below r_j underflow to 0, as they would in the sum; pairs far above r_j are clipped at exp(80).
     """
     centre = location_K.mean(0)
     m_K, x_J = location_K - centre, z_J - centre

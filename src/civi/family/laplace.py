@@ -1,4 +1,4 @@
-"""Laplace conditional: heavier tails than a Gaussian."""
+"""Laplace conditional, with heavier tails than a Gaussian."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from civi.family.conditional import Conditional
 
 
-class Laplace(Conditional):
-    """Independent Laplace coordinates with location mu(eps) and free standard deviations."""
+class LaplaceConditional(Conditional):
+    """Independent Laplace coordinates with location mu(eps) and trained scales that do not depend on eps."""
 
     log_scale: Float[Array, " D"]
 
     @classmethod
-    def init(cls, dim: int, scale: float) -> Laplace:
+    def init(cls, dim: int, scale: float) -> LaplaceConditional:
         return cls(jnp.full(dim, jnp.log(scale / np.sqrt(2))))
 
     @staticmethod

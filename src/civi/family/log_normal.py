@@ -1,4 +1,4 @@
-"""Log-normal conditional: an example on positive support."""
+"""Log-normal conditional, an example with positive support."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from civi.family.gaussian import DiagonalGaussian
 
 
 class LogNormal(Conditional):
-    """log z ~ N(mu(eps), diag(exp(2 log_scale))): for targets on positive numbers."""
+    """log z ~ N(mu(eps), diag(exp(2 log_scale))): for targets on the positive numbers."""
 
     gaussian: DiagonalGaussian
 

@@ -22,17 +22,17 @@ ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
 
 
 class ConstantMixing(eqx.Module):
-    """No mixing: the same conditional for every eps, so that q is explicit (mean-field and full-rank Gaussians)."""
+    """No mixing: the conditional is the same for every eps, so q is explicit (mean-field and full-rank Gaussians)."""
 
     output: Float[Array, " P"]
 
     def __call__(self, eps: Float[Array, " E"]) -> Float[Array, " P"]:
-        """The conditional's parameters, whatever the noise."""
+        """The conditional's parameters, which do not depend on the noise."""
         return self.output
 
 
 class MixingNetwork(eqx.Module):
-    """Multilayer perceptron on noise vectors; no hidden layer makes it linear (A eps + b)."""
+    """Multilayer perceptron on noise vectors; linear (A eps + b) without hidden layers."""
 
     weights: tuple[Float[Array, "_ _"], ...]
     biases: tuple[Float[Array, " _"], ...]
@@ -42,7 +42,14 @@ class MixingNetwork(eqx.Module):
     def init(
         cls, sizes: Sequence[int], activation: str, output_gain: Float[Array, " out"], key: PRNGKeyArray
     ) -> MixingNetwork:
-        """Xavier-normal weights, zero biases; the last layer's columns are multiplied by `output_gain`."""
+        """Xavier-normal weights and zero biases.
+
+        Args:
+            sizes: widths of all layers, from the input to the output.
+            activation: name of the activation function.
+            output_gain: factor of each output's weights in the last layer.
+            key: draws the weights.
+        """
         if activation not in ACTIVATIONS:
             raise unknown("activation", activation, ACTIVATIONS)
         require(all(size >= 1 for size in sizes), f"layer sizes must be at least 1, not {tuple(sizes)}")
@@ -60,5 +67,5 @@ class MixingNetwork(eqx.Module):
         return hidden @ self.weights[-1] + self.biases[-1]
 
 
-# N(0, 2 / (inputs + outputs)), not truncated, as jax.nn.initializers.glorot_normal would be.
+# N(0, 2 / (inputs + outputs)). Unlike jax.nn.initializers.glorot_normal, the normal distribution is not truncated.
 xavier_normal = jax.nn.initializers.variance_scaling(1.0, "fan_avg", "normal")

@@ -10,7 +10,7 @@ from civi.errors import require
 
 
 class GaussianNoise(eqx.Module):
-    """eps ~ N(0, scale^2 I). The paper uses scale 1 for toys and VAEs, 10 (variance 100) for regression."""
+    """eps ~ N(0, scale^2 I). The paper uses scale 1 for toy targets and VAEs, and 10 (variance 100) for regression."""
 
     dim: int = eqx.field(static=True)
     scale: float = eqx.field(static=True, default=1.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from civi.family.conditional import Conditional
 from civi.family.gaussian import CholeskyGaussian, DiagonalGaussian, ScaledCholeskyGaussian, ScaledGaussian
-from civi.family.laplace import Laplace
+from civi.family.laplace import LaplaceConditional
 from civi.family.log_normal import LogNormal
 
 CONDITIONALS: dict[str, type[Conditional]] = {
@@ -12,6 +12,6 @@ CONDITIONALS: dict[str, type[Conditional]] = {
     "cholesky": CholeskyGaussian,
     "scaled": ScaledGaussian,
     "scaled-cholesky": ScaledCholeskyGaussian,
-    "laplace": Laplace,
+    "laplace": LaplaceConditional,
     "log-normal": LogNormal,
 }

@@ -22,12 +22,12 @@ from civi.settings import Choice, check_settings, self_checking
 
 NoiseDim = Annotated[int, "Dimension of the noise eps."]
 Conditioned = Annotated[str, Choice(CONDITIONALS), "Distribution of z given the noise."]
-Scale = Annotated[float, "Standard deviation of the conditional at the start."]
-Spread = Annotated[float, "Factor of the mixing network's locations at the start."]
+Scale = Annotated[float, "Initial standard deviation of the conditional."]
+Spread = Annotated[float, "Initial scale of the locations that the mixing network gives."]
 
 
 class Outer(NamedTuple):
-    """The noise of outer samples, mu_j = (u_j, eps_j) in the paper: z_j is a function of it and of theta."""
+    """The noise of outer samples, mu_j = (u_j, eps_j) in the paper; z_j is a function of this noise and theta."""
 
     eps: Float[Array, "J E"]
     u: Float[Array, "J D"]
@@ -40,7 +40,7 @@ def draw_outer(noise: GaussianNoise, conditional: Conditional, key: PRNGKeyArray
 
 
 class SemiImplicit(eqx.Module):
-    """Noise, mixing network and conditional, in this order."""
+    """The semi-implicit family: noise eps, a mixing network, and the conditional q(z | eps)."""
 
     noise: GaussianNoise
     mixing: MixingNetwork | ConstantMixing = trained("mixing")
@@ -51,11 +51,11 @@ class SemiImplicit(eqx.Module):
         return draw_outer(self.noise, self.conditional, key, count)
 
     def mix(self, eps_K: Float[Array, "K E"]) -> Float[Array, "*J K P"]:
-        """The conditional's parameters for every noise vector (and datum, where the family is amortised)."""
+        """The conditional's parameters for every noise vector (for every pair of datum and noise if amortised)."""
         return jax.vmap(self.mixing)(eps_K)
 
     def mix_each(self, eps_J: Float[Array, "J E"]) -> Float[Array, "J P"]:
-        """The conditional's parameters for the j-th outer sample's own noise."""
+        """The conditional's parameters for each outer sample's own noise."""
         return self.mix(eps_J)
 
     def log_prob_pairs(self, mixed: Float[Array, "*J K P"], z_J: Float[Array, "J D"]) -> Float[Array, "J K"]:
@@ -69,26 +69,26 @@ class SemiImplicit(eqx.Module):
         counted_K: Bool[Array, " K"],
         reference_J: Float[Array, " J"],
     ) -> Float[Array, " J"]:
-        """log sum_k q(z_j | eps_k) over the inner samples that count, where no gradient is needed."""
+        """log sum_k q(z_j | eps_k) over the inner samples with `counted_K`, without a gradient; see `Conditional`."""
         return self.conditional.log_sum_pairs(mixed, z_J, counted_K, reference_J)
 
     def context(self, outer: int) -> Any:
-        """What `log_conditional` needs besides z_j and eps_j: nothing, or the features of the datum of each."""
+        """Extra input of `log_conditional` for each outer sample: None, or the features of its datum if amortised."""
         return None
 
     @property
     def floats_per_pair(self) -> int:
-        """Numbers in memory for each pair of outer and inner sample."""
+        """Number of floats in memory per pair of an outer and an inner sample."""
         return 1
 
     def push(self, outer: Outer) -> tuple[Float[Array, "J D"], Float[Array, " J"]]:
-        """z_j = h(u_j; eps_j) and its own term log q(z_j | eps_j)."""
+        """z_j = h(u_j; eps_j) and the logarithm of its own term, log q(z_j | eps_j)."""
         mixed_J = self.mix_each(outer.eps)
         z_J = jax.vmap(self.conditional.transform)(mixed_J, outer.u)
         return z_J, jax.vmap(self.conditional.log_prob_at)(mixed_J, outer.u)
 
     def sample(self, key: PRNGKeyArray, count: int) -> Float[Array, "J D"]:
-        """Draws of z."""
+        """`count` draws of z."""
         return self.push(self.draw_outer(key, count))[0]
 
     def log_conditional(self, z: Float[Array, " D"], eps: Float[Array, " E"], context: Any = None) -> Float[Array, ""]:
@@ -98,7 +98,7 @@ class SemiImplicit(eqx.Module):
     def sample_and_log_prob(
         self, key: PRNGKeyArray, count: int, inner_eps: Float[Array, "K E"]
     ) -> tuple[Float[Array, "J D"], Float[Array, " J"]]:
-        """Draws of z and log q(z) estimated from this inner noise and the own term (in expectation an upper bound)."""
+        """Draws of z, and log q(z) estimated by the safe mean over `inner_eps` (in expectation an upper bound)."""
         z_J, own_J = self.push(self.draw_outer(key, count))
         pairs_JK = self.log_prob_pairs(self.mix(inner_eps), z_J)
         return z_J, jnp.logaddexp(logsumexp(pairs_JK, axis=1), own_J) - jnp.log(len(inner_eps) + 1.0)
@@ -107,10 +107,10 @@ class SemiImplicit(eqx.Module):
 @self_checking
 @dataclass(frozen=True)
 class Architecture:
-    """What a semi-implicit family is made of; `init` makes one for a given dimension.
+    """Settings of a semi-implicit family; `init` makes a family for a given dimension.
 
-    A wide spread of narrow conditionals lets the mixing find the shape first; a narrow spread of wide ones
-    settles into one Gaussian over all modes.
+    Starting from narrow conditionals with widely spread locations lets the mixing network find the shape first. Wide
+    conditionals with a narrow spread tend to collapse to one Gaussian that covers all modes.
     """
 
     mixing: Annotated[
@@ -131,11 +131,11 @@ class Architecture:
             value = getattr(self, name)
             require(0 < value < float("inf"), f"family.{name} must be positive and finite, not {value}")
         require(self.noise_dim >= 1, f"family.noise_dim must be at least 1, not {self.noise_dim}")
-        require(all(n >= 1 for n in self.hidden), f"family.hidden must be at least 1 each, not {self.hidden}")
+        require(all(n >= 1 for n in self.hidden), f"the widths in family.hidden must be at least 1, not {self.hidden}")
 
     @classmethod
     def in_frame(cls, noise_dim: int) -> Architecture:
-        """For a target in a pilot's frame, about standard normal: correlations are left to a factor of their own."""
+        """For a target in a pilot's frame, which is about standard normal: a trained factor models the correlations."""
         return cls(noise_dim=noise_dim, conditional="scaled-cholesky", scale=0.7, spread=1.0)
 
     def init(self, dim: int, key: PRNGKeyArray) -> SemiImplicit:

@@ -18,7 +18,7 @@ from civi.inference.archive import read_archive, unpack
 from civi.inference.posterior import AmortisedPosterior, Posterior, SampledPosterior, SemiImplicitPosterior
 from civi.inference.save import FORMAT, KNOWN, VERSION
 from civi.problem.target import Framed, Target
-from civi.problem.target.space import Tree, Unknown, Vector
+from civi.problem.target.space import TreeSpace, UnknownSpace, VectorSpace
 from civi.problem.target.user import user_target
 
 CLOSE = 1e-3
@@ -72,8 +72,8 @@ def load(
     if not isinstance(posterior, SemiImplicitPosterior):
         raise TargetError("only a posterior with a density takes a target: load this one without a target")
     if dim is None and example is None:
-        dim = posterior.dim if isinstance(space, Vector) else None
-        example = space(jnp.zeros(posterior.dim, jnp.float32)) if isinstance(space, Tree) else None
+        dim = posterior.dim if isinstance(space, VectorSpace) else None
+        example = space(jnp.zeros(posterior.dim, jnp.float32)) if isinstance(space, TreeSpace) else None
     return _attached(posterior, *user_target(target, args, kwargs, dim, example))
 
 
@@ -110,5 +110,5 @@ def _attached(posterior: SemiImplicitPosterior, target: Target, space: Callable[
 def _space(packed: Any, arrays: Mapping[str, np.ndarray]) -> Callable[[Array], Any]:
     """The inverse of `packed_space` in `civi.inference.save`."""
     if packed == "vector":
-        return Vector()
-    return Unknown() if packed is None else Tree.like(unpack(packed, {}, arrays))
+        return VectorSpace()
+    return UnknownSpace() if packed is None else TreeSpace.like(unpack(packed, {}, arrays))

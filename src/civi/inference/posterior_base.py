@@ -18,7 +18,7 @@ from civi.errors import TargetError
 from civi.inference.diagnose import Bounds
 from civi.inference.diagnose.trust import Finding, verdict
 from civi.inference.save import save
-from civi.problem.target.space import Vector
+from civi.problem.target.space import VectorSpace
 
 INNER = 20_000
 NO_DENSITY = "these are draws of a Markov chain, which have no density: fit with another solver for log_prob and elbo"
@@ -71,7 +71,7 @@ class Posterior(ABC):
         seconds: wall time of the fit.
     """
 
-    constrain: Callable[[Array], Any] = field(default_factory=Vector)
+    constrain: Callable[[Array], Any] = field(default_factory=VectorSpace)
     history: dict[str, np.ndarray] = field(default_factory=dict)
     message: str = ""
     seconds: float = 0.0

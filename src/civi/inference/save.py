@@ -23,7 +23,7 @@ from civi.inference.pilot.base import Guesses
 from civi.problem.images import ImageDecoder
 from civi.problem.sentences import Recurrent, SentenceDecoder, SentenceReader
 from civi.problem.target import Frame
-from civi.problem.target.space import Tree, Vector
+from civi.problem.target.space import TreeSpace, VectorSpace
 
 FORMAT, VERSION = "civi posterior", 2
 FAMILIES: tuple[type, ...] = (
@@ -72,9 +72,9 @@ def save(
 
 def packed_space(space: Callable[[Array], Any], dim: int, arrays: Arrays) -> Any:
     """The user's space as JSON: "vector", an example pytree of dicts, lists and tuples, or null for anything else."""
-    if isinstance(space, Vector):
+    if isinstance(space, VectorSpace):
         return "vector"
-    if not isinstance(space, Tree):
+    if not isinstance(space, TreeSpace):
         return None
     try:
         return pack(space(jnp.zeros(dim)), {}, arrays, "example")

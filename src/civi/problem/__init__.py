@@ -1,8 +1,8 @@
-"""Problems: what is minimised, E_nu[ f_nu( E_omega[ g_omega(theta) ] ) ].
+"""Problems, the objectives to minimise: E_nu[ f_nu( E_omega[ g_omega(theta) ] ) ].
 
 PosteriorProblem      one posterior: a semi-implicit family and a target (`civi.problem.target`)
-AutoencoderProblem    a posterior for every datum: encoder, decoder and data
-OracleProblem         two oracles of the user's own (`civi.compositional`)
+AutoencoderProblem    one posterior per datum: encoder, decoder and data
+OracleProblem         two oracles written by the user (`civi.compositional`)
 """
 
 from civi.problem.architecture import ImageArchitecture, ProblemSettings, TextArchitecture, make_problem

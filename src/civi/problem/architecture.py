@@ -1,4 +1,4 @@
-"""What a problem is made of: the family's architecture and, for autoencoders, that of the decoder."""
+"""Architectures of autoencoders, and `make_problem`, which builds a problem from an architecture and a source."""
 
 from __future__ import annotations
 
@@ -20,33 +20,39 @@ from civi.family.semi_implicit import Architecture, Conditioned, NoiseDim, Scale
 from civi.problem.autoencoder import AutoencoderProblem, Decoder
 from civi.problem.images import ImageDecoder, Images
 from civi.problem.posterior import PosteriorProblem
-from civi.problem.sentences import Recurrent, SentenceDecoder, SentenceReader, Sentences
+from civi.problem.sentences import Recurrent, SentenceData, SentenceDecoder, SentenceReader
 from civi.settings import check_settings, self_checking
 
 
 @dataclass(frozen=True)
 class Autoencoding(Architecture):
-    """An encoder of x and noise to z in R^latent_dim, and a decoder."""
+    """An encoder that maps x and noise to z in R^latent_dim, and a decoder that maps z to p(x | z)."""
 
     noise_dim: NoiseDim = 10
     conditional: Conditioned = "diagonal"
     scale: Scale = 1.0
     spread: Spread = 1.0
     latent_dim: Annotated[int, "Dimension of the latent vector z."] = 10
-    noise_gain: Annotated[float, "Factor of the noise's weights at the start."] = 1.0
+    noise_gain: Annotated[float, "Initial scale of the encoder's noise weights."] = 1.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(len(self.hidden) >= 1, "family.hidden needs at least one layer, which reads x and the noise")
+        require(len(self.hidden) >= 1, "family.hidden needs at least one layer, because x and the noise enter there")
         require(self.latent_dim >= 1, f"family.latent_dim must be at least 1, not {self.latent_dim}")
         require(self.noise_gain > 0, f"family.noise_gain must be positive, not {self.noise_gain}")
 
     @abstractmethod
     def networks(self, data: Any, key: PRNGKeyArray) -> tuple[Amortised, Decoder]:
-        """An encoder and a decoder for these data."""
+        """An encoder and a decoder for these data, both with random weights."""
 
     def encoder(self, reader: Reader, hidden: tuple[int, ...], key: PRNGKeyArray) -> Amortised:
-        """The amortised family with this reader, whose features meet the noise in the first of the layers `hidden`."""
+        """The amortised family with this reader.
+
+        Args:
+            reader: maps a datum to features of width hidden[0], to which the projected noise is added.
+            hidden: widths of the layers from the one that the noise enters to the last hidden one.
+            key: draws the weights.
+        """
         noise_key, rest_key = jax.random.split(key)
         conditional = CONDITIONALS[self.conditional]
         gain = conditional.output_gain(self.latent_dim, self.spread)
@@ -60,16 +66,16 @@ class Autoencoding(Architecture):
 
 @dataclass(frozen=True)
 class ImageArchitecture(Autoencoding):
-    """Multilayer perceptrons as encoder and decoder."""
+    """The encoder and the decoder are multilayer perceptrons."""
 
     hidden: Annotated[tuple[int, ...], "Widths of the encoder's hidden layers."] = (200, 200)
     decoder_hidden: Annotated[tuple[int, ...], "Widths of the decoder's hidden layers."] = (200, 200)
-    noise_layer: Annotated[int, "The encoder's hidden layer, counted from 1, that the noise enters."] = 1
+    noise_layer: Annotated[int, "Hidden layer of the encoder, counted from 1, where the noise enters."] = 1
 
     def __post_init__(self) -> None:
         super().__post_init__()
         sizes = self.decoder_hidden
-        require(all(n >= 1 for n in sizes), f"family.decoder_hidden must be at least 1 each, not {sizes}")
+        require(all(n >= 1 for n in sizes), f"the widths in family.decoder_hidden must be at least 1, not {sizes}")
         layers = len(self.hidden)
         require(1 <= self.noise_layer <= layers, f"family.noise_layer must be 1 to {layers}, not {self.noise_layer}")
 
@@ -80,13 +86,13 @@ class ImageArchitecture(Autoencoding):
 
 @dataclass(frozen=True)
 class TextArchitecture(Autoencoding):
-    """Encoder: embedding, LSTM, hidden layers. Decoder: embedding, LSTM told z, softmax."""
+    """Encoder: embedding, LSTM, hidden layers. Decoder: embedding, LSTM with z as an extra input, softmax."""
 
     hidden: Annotated[tuple[int, ...], "Widths of the encoder's hidden layers after the LSTM."] = (256,)
     latent_dim: Annotated[int, "Dimension of the latent vector z."] = 20
     embedding: Annotated[int, "Dimension of the word embeddings."] = 256
     recurrent: Annotated[int, "Width of the LSTMs."] = 256
-    word_dropout: Annotated[float, "Share of words that the decoder is not told in training."] = 0.0
+    word_dropout: Annotated[float, "Fraction of the decoder's input words that are dropped in training."] = 0.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -94,7 +100,7 @@ class TextArchitecture(Autoencoding):
         require(self.recurrent >= 1, f"family.recurrent must be at least 1, not {self.recurrent}")
         require(0 <= self.word_dropout < 1, f"family.word_dropout must be in [0, 1), not {self.word_dropout}")
 
-    def networks(self, data: Sentences, key: PRNGKeyArray) -> tuple[Amortised, Decoder]:
+    def networks(self, data: SentenceData, key: PRNGKeyArray) -> tuple[Amortised, Decoder]:
         """An encoder and a decoder for these sentences, both with random weights."""
         return _for_sentences(self, data.vocabulary, key)
 
@@ -123,11 +129,11 @@ def _for_sentences(shape: TextArchitecture, words: int, key: PRNGKeyArray) -> tu
 @self_checking
 @dataclass(frozen=True)
 class ProblemSettings:
-    """How a problem uses its data; an autoencoder has a batch, and it alone may have a warm-up."""
+    """How a problem uses its data. An autoencoder needs a batch size; only an autoencoder can have a warm-up."""
 
-    batch: Annotated[int | None, "Rows of data that a step sees; none: all."] = None
+    batch: Annotated[int | None, "Mini-batch size, in rows of data per step; none: all rows."] = None
     warm_up: Annotated[
-        int | None, "Steps over which the KL to an autoencoder's prior gets its full weight; none: from the first."
+        int | None, "Steps over which the weight of an autoencoder's KL term grows to 1; none: no warm-up."
     ] = None
 
     def __post_init__(self) -> None:
@@ -140,14 +146,18 @@ class ProblemSettings:
 def make_problem(
     architecture: Architecture, source: Any, key: PRNGKeyArray, settings: ProblemSettings | None = None
 ) -> PosteriorProblem | AutoencoderProblem:
-    """The problem before the first step, with random weights.
+    """The untrained problem, with random weights.
 
-    `source` is a target, or the data of an autoencoder.
+    Args:
+        architecture: of the family; an `Autoencoding` makes an autoencoder, any other a posterior.
+        source: a target, or the data of an autoencoder.
+        key: draws the weights.
+        settings: batch size and warm-up; by default all data and no warm-up.
     """
     settings = settings or ProblemSettings()
     if not isinstance(architecture, Autoencoding):
         without = settings.warm_up is None
-        require(without, "problem.warm_up is for autoencoders, whose prior is known: leave it at none")
+        require(without, "problem.warm_up is only for autoencoders: leave it at none")
         return PosteriorProblem(architecture.init(source.dim, key), source, settings.batch)
     require(settings.batch is not None, "an autoencoder sees a batch of data in each step: set problem.batch")
     encoder, decoder = architecture.networks(source, key)

@@ -1,4 +1,4 @@
-"""A posterior for every datum: an amortised family (encoder) and a decoder, trained together (appendix B)."""
+"""Semi-implicit variational autoencoder: an amortised family (encoder) and a decoder, trained jointly (appendix B)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from civi.problem.semi_implicit import LogProbEach, SemiImplicitProblem
 
 @runtime_checkable
 class Data(Protocol):
-    """The rows that an autoencoder learns from."""
+    """The data set that an autoencoder is trained on."""
 
     @property
     def rows(self) -> int:
@@ -27,7 +27,7 @@ class Data(Protocol):
         ...
 
     def batch(self, key: PRNGKeyArray, count: int) -> Any:
-        """`count` random rows, as a pytree whose leaves have them on the first axis."""
+        """`count` random rows, as a pytree whose leaves have the rows on their first axis."""
         ...
 
 
@@ -43,9 +43,10 @@ class Decoder(Protocol):
 class AutoencoderProblem(SemiImplicitProblem):
     """log p(x, z) = log N(z; 0, I) + log p(x | z), with one z in R^dim for every datum of a batch.
 
-    neg_elbo is per datum; that of the whole data set is `rows` times it (the paper's N). J outer samples are J / batch
-    of every datum, those of one datum next to each other. Over the first `warm_up` steps (None: no warm-up) the KL to
-    the prior has weight t / warm_up, while that of log p(x | z) is 1, so that Adam sees gradients of one size.
+    neg_elbo is per datum; multiply it by the number of rows (the paper's N) for the whole data set. Every datum has
+    J / batch of the J outer samples, with those of one datum adjacent. Over the first `warm_up` steps (None: no
+    warm-up) the KL to the prior has weight t / warm_up and log p(x | z) has weight 1, so that the scale of the
+    gradients, which Adam normalises by, hardly changes.
     """
 
     family: Amortised
@@ -59,10 +60,10 @@ class AutoencoderProblem(SemiImplicitProblem):
         require(self.batch >= 1, f"problem.batch must be at least 1, not {self.batch}")
 
     def check(self) -> None:
-        """Nothing: shapes follow from the architecture."""
+        """Nothing to check: the shapes follow from the architecture."""
 
     def first_values(self, key: PRNGKeyArray, count: int) -> tuple[Float[Array, "J D"], Float[Array, " J"]]:
-        """Draws of z for up to `count` data, and log p(x, z) there."""
+        """One draw of z for each of up to `count` data, and log p(x, z) at these draws."""
         rows = min(count, self.data.rows)
         x_N = spread(self.data.batch(key, rows), "outer")
         z_J = self.family.given(x_N).sample(key, rows)
@@ -87,9 +88,9 @@ class AutoencoderProblem(SemiImplicitProblem):
 def log_joint_each(
     decoder: Decoder, x_N: Any, z_J: Float[Array, "J D"], likelihood_weight: Float[Array, ""] | float = 1.0
 ) -> Float[Array, " J"]:
-    """log N(z_j; 0, I) + weight log p(x_n | z_j) for the datum n that z_j belongs to.
+    """log N(z_j; 0, I) + likelihood_weight log p(x_n | z_j) for the datum n that z_j belongs to.
 
-    A likelihood weight of 1/w gives the KL to the prior the weight w, up to a factor of the whole objective.
+    A likelihood weight of 1/w is equivalent to a weight w on the KL to the prior, up to a factor 1/w of the objective.
     """
     x_J = repeated(x_N, len(z_J))
     return norm.logpdf(z_J).sum(-1) + likelihood_weight * decoder.log_prob_each(x_J, z_J)

@@ -1,7 +1,8 @@
-"""What a problem is: min over theta of E_nu[ f_nu( E_omega[ g_omega(theta) ] ) ], as Algorithm 1 sees it.
+"""The protocol `Problem`: min over theta of E_nu[ f_nu( E_omega[ g_omega(theta) ] ) ], as Algorithm 1 needs it.
 
-The inner mean y = E_omega[g_omega(theta)] has an entry for every outer sample. A problem knows its own data, batches
-and warm-up; the engine (`civi.solver.engine`) knows none of them. Its trained arrays are declared with `civi.parts`.
+The inner mean y = E_omega[g_omega(theta)] has an entry for every outer sample. A problem handles its own data,
+mini-batches and warm-up; the engine (`civi.solver.engine`) knows nothing about them. A problem declares its trained
+arrays with `civi.parts`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from civi.update import SampleSizes
 
 
 class Inner(NamedTuple):
-    """Randomness of one look: `count` inner samples are drawn from `key`, and the first `kept` of them are used."""
+    """Randomness of one look: `count` inner samples are drawn from `key`, and the first `kept` are used."""
 
     key: PRNGKeyArray
     count: int  # type: ignore[assignment]
@@ -24,14 +25,14 @@ class Inner(NamedTuple):
 
 
 class Chunk(NamedTuple):
-    """The outer samples in use, and a key that changes with them: data drawn from it are kept as long as the chunk."""
+    """The outer samples in use, and a key that changes with them, so that a mini-batch lasts as long as its chunk."""
 
     outer: Any
     key: PRNGKeyArray
 
 
 class InitDraws(NamedTuple):
-    """Randomness before the first step: of the pool, of the data of each chunk, and of the first look."""
+    """Randomness before the first step: for the pool, for the mini-batch of each chunk, and for the first look."""
 
     pool_key: PRNGKeyArray
     chunk_key: PRNGKeyArray
@@ -39,7 +40,7 @@ class InitDraws(NamedTuple):
 
 
 class StepDraws(NamedTuple):
-    """Randomness of one step: of nu (K1), of the sketch, of the look (K2) and of the auxiliary look (K3)."""
+    """Randomness of one step: for nu (K1), for the sketch, for the look (K2) and for the auxiliary look (K3)."""
 
     nu_key: PRNGKeyArray
     sketch_key: PRNGKeyArray
@@ -49,7 +50,7 @@ class StepDraws(NamedTuple):
 
 @runtime_checkable
 class Nu(Protocol):
-    """The draws of nu: which entries of the chunk enter this step's gradient."""
+    """The draws of nu: the entries of the chunk that enter this step's gradient."""
 
     @property
     def index_S(self) -> Int[Array, " S"]:
@@ -59,14 +60,14 @@ class Nu(Protocol):
 
 @runtime_checkable
 class Problem(Protocol):
-    """One of PosteriorProblem, AutoencoderProblem and OracleProblem."""
+    """Implemented by PosteriorProblem, AutoencoderProblem and OracleProblem."""
 
     def check(self) -> None:
         """Raise an error if the problem cannot be evaluated, before anything is compiled."""
         ...
 
     def first_values(self, key: PRNGKeyArray, count: int) -> tuple[Array, Array]:
-        """Points and values of log p there, which must be finite for training to start."""
+        """`count` points and the values of log p at them, which are checked before training starts."""
         ...
 
     def pool(self, pool: Pool, outer: int) -> Pool:
@@ -86,13 +87,28 @@ class Problem(Protocol):
         ...
 
     def draw_nu(self, pool: Pool, sizes: SampleSizes, sketch: Sketch, t: Float[Array, ""], draws: StepDraws) -> Any:
-        """nu_1 .. nu_K1 over the chunk, sketched."""
+        """nu_1 .. nu_K1 over the chunk, reduced by the sketch.
+
+        Args:
+            pool: the pool with its chunk size filled in.
+            sizes: K1 as a function of the step.
+            sketch: which of the drawn entries are kept.
+            t: the step.
+            draws: randomness of the step.
+        """
         ...
 
     def look(self, chunk: Chunk, nu: Any, inner: Inner, t: Float[Array, ""]) -> Look:
-        """Oracle_g: the inner mean of these entries (all entries for nu = None) from fresh inner samples."""
+        """Oracle_g: the inner mean from fresh inner samples.
+
+        Args:
+            chunk: the outer samples in use.
+            nu: the entries to evaluate; None: all.
+            inner: randomness and number of the inner samples.
+            t: the step, for the warm-up.
+        """
         ...
 
     def weight(self, t: Float[Array, ""]) -> Float[Array, ""]:
-        """A factor of the objective at step t, for a warm-up; 1 without one."""
+        """Factor of the objective at step t, for the warm-up; 1 without a warm-up."""
         ...

@@ -11,9 +11,9 @@ from civi.parts import constant, data_rows
 
 
 class Images(eqx.Module):
-    """Bits, or grey values 0 to 255 that are turned into bits afresh in every batch (dynamic binarisation).
+    """Binary pixels, or grey values 0 to 255 that are binarised anew in every batch (dynamic binarisation).
 
-    On many devices `pixels` may have more than `rows` rows, so that they divide evenly; the padding is never drawn.
+    On many devices `pixels` may be padded to more than `rows` rows, to divide evenly; padding rows are never drawn.
     """
 
     pixels: UInt8[Array, "M X"] = data_rows()
@@ -24,19 +24,19 @@ class Images(eqx.Module):
         self.pixels, self.grey, self.rows = pixels, grey, len(pixels)
 
     def batch(self, key: PRNGKeyArray, count: int) -> Float[Array, "J X"]:
-        """Random rows as bits."""
+        """`count` random rows with replacement, as 0 and 1."""
         row_key, bit_key = jax.random.split(key)
         return self.bits(self.pixels[jax.random.randint(row_key, (count,), 0, self.rows)], bit_key)
 
     def bits(self, pixels: UInt8[Array, "J X"], key: PRNGKeyArray) -> Float[Array, "J X"]:
-        """These rows as bits: as they are, or drawn with probability pixel / 255."""
+        """These rows as 0 and 1; grey pixels are 1 with probability pixel / 255."""
         if not self.grey:
             return pixels.astype(float)
         return jax.random.bernoulli(key, pixels / 255.0).astype(float)
 
 
 class ImageDecoder(eqx.Module):
-    """Independent pixels given z."""
+    """Independent Bernoulli pixels given z."""
 
     network: MixingNetwork
 
@@ -46,5 +46,5 @@ class ImageDecoder(eqx.Module):
         return (x_J * logit_J - jax.nn.softplus(logit_J)).sum(-1)
 
     def mean(self, z_J: Float[Array, "*J D"]) -> Float[Array, "*J X"]:
-        """The probability of every pixel."""
+        """The probability that each pixel is 1."""
         return jax.nn.sigmoid(self.network(z_J))

@@ -1,4 +1,4 @@
-"""A compositional problem of the user's own: two oracles of one sample each, and their means over many samples."""
+"""A compositional problem given by the user's two oracles, each of which evaluates one sample."""
 
 from __future__ import annotations
 
@@ -24,9 +24,11 @@ FIRST = 256
 class Oracles(eqx.Module):
     """min over theta of E_nu[ f_nu( E_omega[ g_omega(theta) ] ) ].
 
-    inner(theta, key) is g_omega(theta) in R^n for one omega, outer(y, key) is the scalar f_nu(y) for one nu; each draws
-    its own sample from the key. With log_scale the inner mean is positive and kept as a logarithm: inner returns
-    log g_omega(theta), outer takes log y, and means and smoothing are done in log space (appendix A of the paper).
+    Args:
+        inner: inner(theta, key) draws one omega from the key and returns g_omega(theta) in R^n.
+        outer: outer(y, key) draws one nu from the key and returns the scalar f_nu(y).
+        log_scale: for a positive inner mean, work with its logarithm: inner returns log g_omega(theta), outer takes
+            log y, and means and smoothing are computed in log space (appendix A of the paper).
     """
 
     inner: Callable[[Any, PRNGKeyArray], Array]
@@ -34,12 +36,12 @@ class Oracles(eqx.Module):
     log_scale: bool = eqx.field(static=True, default=False)
 
     def inner_mean(self, theta: Any, draws: Inner) -> Float[Array, " J"]:
-        """Oracle_g: the mean of K_t samples of g, or its logarithm; `draws.key` has a key for every sample."""
+        """Oracle_g: the mean of K_t samples of g, or its logarithm; `draws.key` holds one key per sample."""
         value_KJ = jax.vmap(lambda key: self.inner(theta, key))(draws.key)
         return log_mean_exp(value_KJ.T, draws.kept) if self.log_scale else _mean(value_KJ, draws.kept)
 
     def outer_mean(self, y_J: Float[Array, " J"], draws: Inner) -> Float[Array, ""]:
-        """Oracle_f: the mean of K_t samples of f at y, or at log y."""
+        """Oracle_f: the mean of K_t samples of f at y (given as log y if log_scale)."""
         return _mean(jax.vmap(lambda key: self.outer(y_J, key))(draws.key), draws.kept)
 
 
@@ -52,7 +54,7 @@ class OracleLook(eqx.Module):
 
 
 class OracleNu(NamedTuple):
-    """K1 samples of f, and the sketch of the entries that f depends on; all n entries of y are in use."""
+    """K1 samples of f, and the sketch over the entries that f depends on. All n entries of y are in use."""
 
     index_S: Int[Array, " S"]
     outer: Inner
@@ -61,13 +63,13 @@ class OracleNu(NamedTuple):
 
 
 class OracleProblem(eqx.Module):
-    """Two oracles and the theta they are minimised over; y has n entries, all tracked in every step."""
+    """Two oracles and the parameters theta; y has n entries, and every step tracks all of them."""
 
     theta: Any = trained("theta")
     oracles: Oracles = constant()
 
     def check(self) -> None:
-        """Refuse parameters that cannot be differentiated and oracles with the wrong shapes."""
+        """Raise SettingError if theta is not made of finite floats, or if an oracle returns the wrong shape."""
         leaves = jax.tree.leaves(self.theta)
         require(len(leaves) > 0, "theta_1 has no arrays: there is nothing to minimise over")
         for leaf in leaves:
@@ -86,24 +88,24 @@ class OracleProblem(eqx.Module):
         )
 
     def first_values(self, key: PRNGKeyArray, count: int) -> tuple[Array, Array]:
-        """Nothing to check beforehand: a step that is not finite is undone."""
+        """Placeholders: there is nothing to check beforehand, and a non-finite step is undone."""
         return jnp.zeros((1, 1)), jnp.zeros(1)
 
     def pool(self, pool: Pool, outer: int) -> Pool:
-        """One chunk of all n entries, which never changes."""
+        """A single chunk of all n entries, which is never replaced."""
         return Pool(chunk=self._inner_shape().size, switch_every=None)
 
     def init_draws(self, sizes: SampleSizes, key: PRNGKeyArray) -> InitDraws:
-        """y_1 = g(theta_1) from the run's largest batch, and at least FIRST samples.
+        """Draws for y_1 = g(theta_1): the largest K3 of the run, but at least FIRST samples.
 
-        The paper's y_1 = 0 has no logarithm, and a y_1 from a few samples can be so small that the first gradients,
-        which are as large as 1/y_1, fill v for the rest of the run.
+        The paper's y_1 = 0 has no logarithm. With few samples y_1 can be so small that the first gradients, which scale
+        as 1/y_1, dominate the second moment v for the rest of the run.
         """
         count = first_count(sizes)
         return InitDraws(key, key, Inner(jax.random.split(key, count), count, jnp.asarray(count)))
 
     def step_draws(self, sizes: SampleSizes, t: Float[Array, ""], key: PRNGKeyArray) -> StepDraws:
-        """One key for every sample of f and g, from one split."""
+        """One key for every sample of f and g, all from one split."""
         outer, inner, auxiliary = (sizes.most(kind) for kind in ("outer", "inner", "auxiliary"))
         keys = jax.random.split(key, outer + inner + auxiliary + 1)
         return StepDraws(
@@ -114,7 +116,7 @@ class OracleProblem(eqx.Module):
         )
 
     def draw_outer(self, key: PRNGKeyArray, count: int) -> tuple[()]:
-        """The entries of y are the user's: the pool holds nothing."""
+        """Nothing: the entries of y are fixed by the user's oracle, so there are no outer samples to draw."""
         return ()
 
     def draw_nu(
@@ -130,12 +132,12 @@ class OracleProblem(eqx.Module):
         return jnp.ones(())
 
     def _inner_shape(self) -> Any:
-        """What inner returns: shape and type of y."""
+        """Shape and dtype of y, the output of `inner`."""
         return jax.eval_shape(self.oracles.inner, self.theta, jax.eval_shape(lambda: jax.random.key(0)))
 
 
 def first_count(sizes: SampleSizes) -> int:
-    """Number of samples in y_1."""
+    """Number of samples that y_1 is the mean of."""
     return max(FIRST, sizes.most("auxiliary"))
 
 

@@ -1,4 +1,4 @@
-"""One posterior: a semi-implicit family and the target it approximates."""
+"""The problem of one posterior: a semi-implicit family and the target that it approximates."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from civi.problem.target.base import Target, batch_of, check_batch, check_shape
 
 
 class PosteriorProblem(SemiImplicitProblem):
-    """Approximate the target by the family; a step sees `batch` rows of the target's data (None: all)."""
+    """Approximate the target by the family, with `batch` rows of the target's data per step (None: all rows)."""
 
     family: SemiImplicit
     target: Target = constant()
@@ -32,7 +32,7 @@ class PosteriorProblem(SemiImplicitProblem):
         check_shape(self.target)
 
     def first_values(self, key: PRNGKeyArray, count: int) -> tuple[Float[Array, "J D"], Float[Array, " J"]]:
-        """Draws of q and log p(x, z) there, from all data."""
+        """Draws of q, and log p(x, z) at these draws on all data."""
         z_J = self.family.sample(key, count)
         return z_J, jax.vmap(self.target.log_prob)(z_J)
 

@@ -1,4 +1,4 @@
-"""What all semi-implicit problems have in common: outer samples from a pool, and f_nu(y) = log y_nu."""
+"""Base class of the semi-implicit problems: outer samples come from a pool, and f_nu(y) = log y_nu."""
 
 from __future__ import annotations
 
@@ -32,13 +32,16 @@ class SemiImplicitProblem(eqx.Module):
     def on_batch(
         self, key: PRNGKeyArray, t: Float[Array, ""] | None = None, nu: Picked | None = None
     ) -> tuple[SemiImplicit, LogProbEach]:
-        """The family, and log p(x, z_j) of every z, on the data drawn from this key.
+        """The family and the function z_J -> log p(x, z_J), both for the mini-batch drawn from `key`.
 
-        `t` is the step, for a warm-up. `nu` selects outer samples, where each has a datum of its own.
+        Args:
+            key: draws the mini-batch.
+            t: the step, for the warm-up; None: no warm-up.
+            nu: the selected outer samples, for problems where every outer sample has its own datum; None: all.
         """
 
     def pool(self, pool: Pool, outer: int) -> Pool:
-        """The pool with its chunk size filled in. A batch belongs to a chunk: its samples are replaced together."""
+        """The pool with its chunk size filled in. Every chunk has its own mini-batch, so it is replaced as a whole."""
         kept = getattr(self, "batch", None) is None or pool.renew == 1
         require(kept, "problem.batch keeps a batch of data with its chunk of outer samples: set pool.renew to 1")
         return pool.filled(outer)
@@ -53,12 +56,12 @@ class SemiImplicitProblem(eqx.Module):
         return StepDraws(nu_key, sketch_key, inner, auxiliary)
 
     def draw_nu(self, pool: Pool, sizes: SampleSizes, sketch: Sketch, t: Float[Array, ""], draws: StepDraws) -> Picked:
-        """count_j / K1 of every outer sample of the chunk, and the subset that a sketch keeps."""
+        """The share count_j / K1 of every outer sample of the chunk, reduced to the subset that the sketch keeps."""
         share_J = pool.shares(sizes.at("outer", t), sizes.most("outer"), draws.nu_key)
         return sketch.pick(share_J, draws.sketch_key)
 
     def look(self, chunk: Chunk, nu: Picked | None, inner: Inner, t: Float[Array, ""]) -> LogRatios:
-        """log g_j from K_t fresh inner samples."""
+        """log g_j of the outer samples nu (None: the whole chunk), from K_t fresh inner samples."""
         family, log_prob_each = self.on_batch(chunk.key, t, nu)
         outer: Any = chunk.outer if nu is None else nu.of(chunk.outer)
         inner_eps = family.noise.sample(inner.key, inner.count)
@@ -69,7 +72,7 @@ class SemiImplicitProblem(eqx.Module):
 
 
 def solver_key(key: PRNGKeyArray) -> PRNGKeyArray:
-    """The part of a step's key that is the solver's; the other part chooses the iterate that a run returns."""
+    """The half of a step's key that the solver uses; the other half selects the iterate for output=uniform."""
     return jax.random.split(key)[0]
 
 

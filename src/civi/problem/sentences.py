@@ -1,4 +1,7 @@
-"""Sentences and a recurrent decoder: p(x | z) = prod_t Categorical(x_t; softmax(W h_t)), h_t of the words before."""
+"""Sentences, and a recurrent encoder and decoder for them.
+
+p(x | z) = prod_t Categorical(x_t; softmax(W h_t)), where the hidden state h_t depends on z and x_1 .. x_{t-1}
+"""
 
 from __future__ import annotations
 
@@ -15,18 +18,21 @@ from civi.parts import constant, data_rows
 START, WORDS = 0, 8
 
 
-class Words(NamedTuple):
-    """Sentences as word numbers, padded with 0; `seen` is what the decoder is told (some words may be dropped)."""
+class SentenceBatch(NamedTuple):
+    """A batch of sentences as word indices, padded with 0.
+
+    `decoder_input` holds the words that the decoder is given; it differs from `words` where words are dropped out.
+    """
 
     words: Int[Array | np.ndarray, "J T"]
-    seen: Int[Array | np.ndarray, "J T"]
+    decoder_input: Int[Array | np.ndarray, "J T"]
     length: Int[Array | np.ndarray, " J"]
 
 
-class Sentences(eqx.Module):
-    """Rows of words, sorted into buckets by length, so that a batch has sentences of about one length.
+class SentenceData(eqx.Module):
+    """Sentences grouped into buckets by length, so that the sentences of a batch have similar lengths.
 
-    The decoder is told `unknown` in place of a share `dropout` of the words.
+    In the decoder's input, each word is replaced by the word `unknown` with probability `dropout`.
     """
 
     words: Int[Array, "N T"] = data_rows()
@@ -41,29 +47,37 @@ class Sentences(eqx.Module):
     @classmethod
     def bucketed(
         cls, words: np.ndarray, length: np.ndarray, buckets: list[np.ndarray], vocabulary: int, unknown: int
-    ) -> Sentences:
-        """From the row numbers of every bucket."""
+    ) -> SentenceData:
+        """The data set with these buckets.
+
+        Args:
+            words: word indices of every sentence, padded with 0.
+            length: number of words of every sentence.
+            buckets: the row indices of the sentences in each bucket.
+            vocabulary: number of different words.
+            unknown: index of the word that replaces dropped words.
+        """
         size = np.array([len(rows) for rows in buckets])
         order, first = jnp.asarray(np.concatenate(buckets)), jnp.asarray(np.cumsum(size) - size)
         return cls(jnp.asarray(words), jnp.asarray(length), order, first, jnp.asarray(size), vocabulary, unknown)
 
     @property
     def rows(self) -> int:
-        """N."""
+        """Number of sentences."""
         return len(self.length)
 
-    def batch(self, key: PRNGKeyArray, count: int) -> Words:
-        """A bucket with probability by its size, then random rows of it: every sentence is equally likely."""
+    def batch(self, key: PRNGKeyArray, count: int) -> SentenceBatch:
+        """Random rows of one bucket, drawn with probability proportional to its size: all rows are equally likely."""
         bucket_key, row_key, drop_key = jax.random.split(key, 3)
         bucket = jax.random.categorical(bucket_key, jnp.log(self.size))
         place = self.first[bucket] + jax.random.randint(row_key, (count,), 0, self.size[bucket])
         words, length = self.words[self.order[place]], self.length[self.order[place]]
         dropped = jax.random.bernoulli(drop_key, self.dropout, words.shape) if self.dropout else False
-        return Words(words, jnp.where(dropped, self.unknown, words), length)
+        return SentenceBatch(words, jnp.where(dropped, self.unknown, words), length)
 
 
 class Recurrent(eqx.Module):
-    """An LSTM over embedded words, with further inputs that are the same at every word."""
+    """An LSTM over embedded words, optionally with extra inputs that are the same at every word."""
 
     embedding: Float[Array, "V I"]
     from_input: Float[Array, "C H4"]
@@ -72,7 +86,15 @@ class Recurrent(eqx.Module):
 
     @classmethod
     def init(cls, vocabulary: int, width: int, hidden: int, further: int, key: PRNGKeyArray) -> Recurrent:
-        """Uniform weights within 1 / sqrt(hidden), embeddings N(0, 0.1^2), forget gates open."""
+        """Uniform weights in +-1 / sqrt(hidden), embeddings N(0, 0.1^2), forget-gate biases 1.
+
+        Args:
+            vocabulary: number of different words.
+            width: dimension of the embeddings.
+            hidden: dimension of the hidden state.
+            further: dimension of the extra inputs.
+            key: draws the weights.
+        """
         keys = jax.random.split(key, 3)
         bound = hidden**-0.5
         return cls(
@@ -83,19 +105,19 @@ class Recurrent(eqx.Module):
         )
 
     def gates(self, words: Int[Array, "*#N"], further: Float[Array, "*#N F"] | None = None) -> Float[Array, "*#N H4"]:
-        """What the inputs add to the gates."""
+        """Contribution of the words and the extra inputs to the gates' pre-activations."""
         width = self.embedding.shape[1]
         added = self.embedding[words] @ self.from_input[:width] + self.bias
         return added if further is None else added + further @ self.from_input[width:]
 
     def advance(self, state: State, gates_J: Float[Array, "J H4"]) -> State:
-        """One word."""
+        """The state after one more word."""
         enter, forget, value, leave = jnp.split(gates_J + state.hidden_J @ self.from_hidden, 4, axis=-1)
         cell_J = jax.nn.sigmoid(forget) * state.cell_J + jax.nn.sigmoid(enter) * jnp.tanh(value)
         return State(jax.nn.sigmoid(leave) * jnp.tanh(cell_J), cell_J)
 
     def over(self, gates_JT: Float[Array, "J T H4"], inside_JT: Bool[Array, "J T"]) -> Float[Array, "J T H"]:
-        """The hidden state after every word; places where no sentence has a word are passed over."""
+        """The hidden state after every word; positions beyond the end of every sentence are skipped."""
 
         def step(state: State, now: tuple[Array, Array]) -> tuple[State, Array]:
             gates_J, inside_J = now
@@ -106,26 +128,26 @@ class Recurrent(eqx.Module):
         return jax.lax.scan(step, start, (jnp.moveaxis(gates_JT, 1, 0), inside_JT.T))[1].swapaxes(0, 1)
 
     def begin(self, count: int) -> State:
-        """Before the first word."""
+        """The state of `count` sentences before their first word: zero."""
         zeros = jnp.zeros((count, self.from_hidden.shape[0]))
         return State(zeros, zeros)
 
 
 class State(NamedTuple):
-    """Hidden state and cell of every sentence."""
+    """Hidden state and cell state of every sentence."""
 
     hidden_J: Float[Array, "J H"]
     cell_J: Float[Array, "J H"]
 
 
 class SentenceReader(eqx.Module):
-    """The last hidden state of an LSTM over the sentence, as features of an encoder."""
+    """Encoder features: a linear map of the LSTM's hidden state after the last word."""
 
     recurrent: Recurrent
     weight: Float[Array, "H F"]
     bias: Float[Array, " F"]
 
-    def __call__(self, x_J: Words) -> Float[Array, "J F"]:
+    def __call__(self, x_J: SentenceBatch) -> Float[Array, "J F"]:
         """Features of every sentence."""
         hidden_JT = self.recurrent.over(self.recurrent.gates(jnp.asarray(x_J.words)), _inside(x_J))
         last_J = jnp.take_along_axis(hidden_JT, (jnp.asarray(x_J.length) - 1)[:, None, None], axis=1)[:, 0]
@@ -133,15 +155,18 @@ class SentenceReader(eqx.Module):
 
 
 class SentenceDecoder(eqx.Module):
-    """An LSTM that is told z at every word, and a softmax over the vocabulary; the end of a sentence is a word."""
+    """An LSTM with z as extra input at every word, and a softmax over the vocabulary.
+
+    The vocabulary includes an end-of-sentence word.
+    """
 
     recurrent: Recurrent
     weight: Float[Array, "H V"]
     bias: Float[Array, " V"]
 
-    def log_prob_each(self, x_J: Words, z_J: Float[Array, "J D"]) -> Float[Array, " J"]:
-        """sum_t log p(x_t | x_1 .. x_t-1, z) over the words of each sentence; padding does not count."""
-        before_JT = jnp.pad(x_J.seen[:, :-1], ((0, 0), (1, 0)), constant_values=START)
+    def log_prob_each(self, x_J: SentenceBatch, z_J: Float[Array, "J D"]) -> Float[Array, " J"]:
+        """sum_t log p(x_t | x_1 .. x_{t-1}, z) over the words of each sentence, without the padding."""
+        before_JT = jnp.pad(x_J.decoder_input[:, :-1], ((0, 0), (1, 0)), constant_values=START)
         inside_JT = _inside(x_J)
         hidden_JT = self.recurrent.over(self.recurrent.gates(before_JT, z_J[:, None]), inside_JT)
         return self._log_prob_of_words(hidden_JT, jnp.asarray(x_J.words), inside_JT)
@@ -149,7 +174,7 @@ class SentenceDecoder(eqx.Module):
     def _log_prob_of_words(
         self, hidden_JT: Float[Array, "J T H"], words_JT: Int[Array, "J T"], inside_JT: Bool[Array, "J T"]
     ) -> Float[Array, " J"]:
-        """WORDS places at a time: their logits are forgotten, and computed again for the gradient."""
+        """Process WORDS positions at a time, and recompute their logits in the backward pass to save memory."""
 
         @jax.checkpoint
         def score(hidden_JW: Array, words_JW: Array, inside_JW: Array) -> Array:
@@ -165,7 +190,7 @@ class SentenceDecoder(eqx.Module):
         return jax.lax.scan(add, jnp.zeros(len(words_JT)), blocks)[0]
 
     def most_likely(self, z_J: Float[Array, "J D"], longest: int) -> Int[Array, "J T"]:
-        """Word by word the most likely one given those before it."""
+        """Greedy decoding: at each position, the most likely word given the words before it."""
 
         def step(carry: tuple[State, Array], _: None) -> tuple[tuple[State, Array], Array]:
             state, before_J = carry
@@ -177,13 +202,13 @@ class SentenceDecoder(eqx.Module):
         return jax.lax.scan(step, start, None, length=longest)[1].T
 
 
-def _inside(x_J: Words) -> Bool[Array, "J T"]:
-    """Which places hold a word."""
+def _inside(x_J: SentenceBatch) -> Bool[Array, "J T"]:
+    """True at positions that hold a word, False at padding."""
     return jnp.arange(x_J.words.shape[1]) < x_J.length[:, None]
 
 
 def _in_blocks(values_JT: Array, width: int) -> Array:
-    """(block, J, width, ...), the last block filled up with zeros."""
+    """Split the second axis into blocks: (blocks, J, width, ...). The last block is padded with zeros."""
     places = values_JT.shape[1]
     room = [(0, 0), (0, -places % width), *[(0, 0)] * (values_JT.ndim - 2)]
     blocks = jnp.pad(values_JT, room).reshape(len(values_JT), -1, width, *values_JT.shape[2:])

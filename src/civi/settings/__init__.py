@@ -1,9 +1,9 @@
-"""Settings as data: frozen dataclasses whose annotations say what a value may be and what it means.
+"""Settings are frozen dataclasses whose annotations give the type and the meaning of every field.
 
     steps: Annotated[int, "Number of training steps."] = 3000
     tracker: Annotated[Tracker, Choice(TRACKERS), "How the inner mean is tracked."] = Bank()
 
-The annotations serve to parse `name=value`, to check values given from Python, and to list all settings.
+The annotations are used to parse `name=value`, to check values given from Python, and to list all settings.
 """
 
 from civi.settings.changes import differences, override

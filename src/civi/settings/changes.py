@@ -1,4 +1,4 @@
-"""Changes of settings: `name=value` from the command line, and the differences between two described settings."""
+"""Changes to settings: apply `name=value` from the command line, and list the differences between two settings."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from civi.settings.values import parse
 
 
 def override(settings: Any, assignments: Iterable[str]) -> Any:
-    """Apply all of `name=value` (dots reach into parts) at once, so that only the result must be valid.
+    """Apply assignments `name=value` all at once, so that only the final result must be valid.
 
     Args:
         settings: a settings dataclass.
-        assignments: texts such as "tracker.beta=0.3"; of two for the same name the last counts.
+        assignments: texts such as "tracker.beta=0.3", where dots lead into parts; the last one for a name wins.
     """
     changes: dict[str, Any] = {}
     for assignment in assignments:
@@ -28,7 +28,7 @@ def override(settings: Any, assignments: Iterable[str]) -> Any:
 
 
 def differences(old: Any, new: Any, path: str = "") -> list[str]:
-    """Where two described settings differ, one line each."""
+    """The differences between two results of `describe`, one line per setting."""
     if isinstance(old, dict) and isinstance(new, dict):
         keys = [*old, *(name for name in new if name not in old)]
         return [line for name in keys for line in differences(old.get(name), new.get(name), f"{path}.{name}")]
@@ -57,13 +57,13 @@ def _changed(settings: Any, changes: dict[str, Any], path: str) -> Any:
         if "=" in change:
             value = _parsed(full, change.pop("="), known[name], value)
         if change and not is_part(value):
-            raise SettingError(f"'{full}' has no parts: set it as {full}=value")
+            raise SettingError(f"'{full}' has no settings below it: set it with {full}=value")
         new[name] = _changed(value, change, f"{full}.") if change else value
     return replace(settings, **new)
 
 
 def _parsed(path: str, text: str, field: Field, current: Any) -> Any:
-    """The value that a text stands for, or an error that says what it must be."""
+    """Parse a text as the value of a setting; raises SettingError that says what the value must be."""
     if field.choice:
         if text not in field.choice.members:
             raise unknown(path.rpartition(".")[2], text, field.choice.members)

@@ -1,4 +1,4 @@
-"""The fields of a settings dataclass as its annotations declare them: described as JSON, listed and checked."""
+"""The annotated fields of a settings dataclass: describe them as JSON, list them and check their values."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ Kind = TypeVar("Kind", bound=type)
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """Marks a field that holds an instance of one of the classes `members` or, if its type is str, one of the names."""
+    """Annotates a field that holds an instance of one of the classes `members` or, for type str, one of their names."""
 
     members: Mapping[str, Any]
 
     def name_of(self, value: Any) -> str:
-        """The name of the class of a part; its Python name where it is a class of the user's own."""
+        """The registered name of a part's class, or its Python name if it is a user's class."""
         return next((name for name, kind in self.members.items() if type(value) is kind), type(value).__name__)
 
 
 class Setting(NamedTuple):
-    """A setting as it is listed: the value is spelled as `override` takes it."""
+    """A row in the list of settings; the value is written as `override` accepts it."""
 
     name: str
     type: str
@@ -37,7 +37,7 @@ class Setting(NamedTuple):
 
 
 class Field(NamedTuple):
-    """What the annotation of a field says."""
+    """The parsed annotation of a field."""
 
     hint: Any
     choice: Choice | None
@@ -56,7 +56,10 @@ def fields_of(settings: Any) -> dict[str, Field]:
 
 @cache
 def _declared(kind: type) -> dict[str, Field]:
-    """The same from the class; `get_type_hints` of a class gives nothing where it is `self_checking`."""
+    """The fields of a class.
+
+    `get_type_hints` returns nothing for a class that is `self_checking`, so it is given the bare annotations.
+    """
     hints: dict[str, Any] = {}
     for base in reversed(kind.__mro__):
         own = SimpleNamespace(__annotations__=vars(base).get("__annotations__", {}))
@@ -71,12 +74,12 @@ def _field(hint: Any) -> Field:
 
 
 def names(settings: Any) -> list[str]:
-    """The names of the settings and groups of settings at the top level."""
+    """The names of the top-level settings and groups of settings."""
     return list(fields_of(settings))
 
 
 def describe(settings: Any) -> Any:
-    """The settings as JSON values; a part chosen by name has its name under `kind`."""
+    """The settings as JSON values; a part that is chosen by name has this name under the key `kind`."""
     if isinstance(settings, Mapping):
         return dict(settings)
     if isinstance(settings, tuple):
@@ -92,11 +95,11 @@ def describe(settings: Any) -> Any:
 
 
 def listing(settings: Any, prefix: str = "") -> list[Setting]:
-    """Every setting with its dotted name, its type in words, its value and its meaning.
+    """All settings, each with its dotted name, a description of its type, its value and its meaning.
 
     Args:
         settings: a settings dataclass.
-        prefix: what the names begin with, for example "family.".
+        prefix: prepended to the names, for example "family.".
     """
     rows: list[Setting] = []
     for name, field in fields_of(settings).items():
@@ -110,7 +113,7 @@ def listing(settings: Any, prefix: str = "") -> list[Setting]:
 
 
 def check_settings(settings: Any, prefix: str = "") -> None:
-    """Refuse values that are not of the annotated types; for the `__post_init__` of a settings dataclass.
+    """Raise SettingError if a value does not have its annotated type; for `__post_init__` of settings dataclasses.
 
     Args:
         settings: a settings dataclass.
@@ -123,16 +126,24 @@ def check_settings(settings: Any, prefix: str = "") -> None:
 
 
 def self_checking(kind: Kind) -> Kind:
-    """Class decorator for dataclasses that call `check_settings`: type checkers at run time leave that to them.
+    """Class decorator for dataclasses that call `check_settings`: exempts them from run-time type checkers.
 
-    Then a wrong value is a SettingError in the tests, which run under such a checker, as it is for users.
+    The tests run under such a checker. With this decorator a wrong value raises SettingError there, as it does for
+    users.
     """
     setattr(kind, "__no_type_check__", True)  # noqa: B010
     return kind
 
 
 def check_value(path: str, field: Field, value: Any, written: str) -> None:
-    """Raise SettingError unless the value is one that the annotation allows."""
+    """Raise SettingError unless the annotation allows the value.
+
+    Args:
+        path: dotted name of the setting.
+        field: its annotation.
+        value: the value to check.
+        written: the value as it is shown in the error message.
+    """
     if field.choice and field.hint is str and isinstance(value, str) and value not in field.choice.members:
         raise unknown(path.rpartition(".")[2], value, field.choice.members)
     wrong = fault(field.hint, value)
@@ -142,5 +153,5 @@ def check_value(path: str, field: Field, value: Any, written: str) -> None:
 
 
 def is_part(value: Any) -> bool:
-    """Whether a value is itself a dataclass of settings."""
+    """Whether a value is itself a settings dataclass."""
     return is_dataclass(value) and not isinstance(value, Mapping)

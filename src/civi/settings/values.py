@@ -1,11 +1,12 @@
-"""The types that a setting may have: their names in words, texts parsed by them, and values checked against them.
+"""The types that a setting can have: how they are described, parsed from text, and checked.
 
-int, float, bool, str    whole numbers up to 2^31 - 1 in size and finite numbers; true or false
-None                     not set, spelled none
+int, float, bool, str    integers up to 2^31 - 1 in absolute value, finite numbers; booleans are true or false
+None                     not set, written none
 Literal["a", "b"]        one of the given values
 tuple[int, ...]          numbers separated by commas
-mapping                  a class that is a Mapping and has a classmethod of(**numbers), spelled mixing:0.1,decoder:0
-unions of these, such as int | None; any other class is a part with settings of its own
+mapping                  a Mapping class with a classmethod of(**numbers), written mixing:0.1,decoder:0
+unions                   such as int | None
+any other class          a part, which has settings of its own
 """
 
 from __future__ import annotations
@@ -22,16 +23,16 @@ PLURALS = {int: "whole numbers", float: "numbers", str: "texts"}
 
 
 def words(hint: Any) -> str:
-    """What a value of this type is, for example "a whole number or none"."""
+    """Description of a type for error messages, for example "a whole number or none"."""
     return " or ".join(_member_words(member) for member in _members(hint))
 
 
 def parse(hint: Any, text: str) -> Any:
-    """The value of this type that a text stands for; ValueError where there is none.
+    """Parse a text as a value of this type; raises ValueError if it is not one.
 
     Args:
         hint: the type, without `Annotated`.
-        text: what the user wrote after the equals sign.
+        text: the part after the equals sign in name=value.
     """
     for member in sorted(_members(hint), key=lambda member: (member is not NoneType, member is str)):
         try:
@@ -42,7 +43,7 @@ def parse(hint: Any, text: str) -> Any:
 
 
 def spell(value: Any) -> str:
-    """The text that `parse` reads as this value."""
+    """The value as text, such that `parse` returns the value."""
     if value is None:
         return "none"
     if isinstance(value, bool):
@@ -53,12 +54,12 @@ def spell(value: Any) -> str:
 
 
 def shown(value: Any) -> str:
-    """A value in an error message."""
+    """The value as it is shown in error messages."""
     return "none" if value is None else repr(value)
 
 
 def fault(hint: Any, value: Any) -> str | None:
-    """What is wrong with a value, for example "must be a number"; None where it is of this type.
+    """What is wrong with a value, for example "must be a number"; None if it is valid.
 
     Args:
         hint: the type, without `Annotated`.
@@ -110,12 +111,12 @@ def _parse_member(member: Any, text: str) -> Any:
 
 
 def _parse_pairs(text: str) -> dict[str, float]:
-    """mixing:0.1,decoder:0 as a dictionary; every name once."""
+    """Parse mixing:0.1,decoder:0 as a dictionary; every name may occur once."""
     pairs: dict[str, float] = {}
     for part in text.split(","):
         name, colon, number = (piece.strip() for piece in part.partition(":"))
         if not name or not colon or name in pairs:
-            raise ValueError(f"'{part}' is not a new name and a number")
+            raise ValueError(f"'{part}' must be name:number with a name that occurs once")
         pairs[name] = float(number)
     return pairs
 
@@ -133,7 +134,7 @@ def _fits(member: Any, value: Any) -> bool:
 
 
 def _numbers(value: Any) -> Iterator[Any]:
-    """The numbers that a value is made of."""
+    """The numbers in a value: the value itself, or its items."""
     if isinstance(value, Mapping):
         yield from value.values()
     elif isinstance(value, tuple):

@@ -1,4 +1,4 @@
-"""Solvers by name, the engine they are made from, and the training loop."""
+"""Named solvers, the engine that they share, and the training loop."""
 
 from civi.solver.base import Defaults, Info, Method, Solver
 from civi.solver.engine import CompositionalSolver

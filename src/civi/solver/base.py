@@ -1,4 +1,4 @@
-"""What a solver is: its settings, and one step on a problem. The training loop owns everything else."""
+"""The protocol `Solver`: settings, an initial state and one training step. Everything else is in the training loop."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from civi.update import FirstOrder, Samples, Update
 Steps = Annotated[int, "Number of training steps."]
 Output = Annotated[
     Literal["last", "average", "uniform"],
-    "Which iterate is returned: the last, the average of all, or one drawn uniformly.",
+    "Which iterate is returned: the last, the average of the second half of the run, or one drawn uniformly.",
 ]
 
 
 class Info(NamedTuple):
-    """Diagnostics of one step; acceptance is that of the inner Markov chain, 1 where a method has none."""
+    """Diagnostics of one step; `acceptance` is the acceptance rate of the HMC chains, or 1 for methods without HMC."""
 
     neg_elbo: Float[Array, ""]
     weight_mean: Float[Array, ""]
@@ -33,7 +33,7 @@ class Solver(Protocol):
 
     @property
     def steps(self) -> int:
-        """Length of a run."""
+        """Number of steps of a run."""
         ...
 
     @property
@@ -46,12 +46,19 @@ class Solver(Protocol):
         ...
 
     def step(self, fixed: Problem, state: Any, t: Int[Array, ""], key: PRNGKeyArray) -> tuple[Any, Info]:
-        """Step t = 1, 2, ... on the trained arrays of the problem, given the rest of it."""
+        """Step t = 1, 2, ...
+
+        Args:
+            fixed: the problem without its trained arrays, which are in `state.params`.
+            state: the state after step t - 1.
+            t: the step.
+            key: randomness of this step.
+        """
         ...
 
 
 class Defaults(NamedTuple):
-    """What a recipe chooses for every solver that does not itself say otherwise."""
+    """A recipe's sample sizes and update, for the solvers that do not set their own."""
 
     samples: Samples = Samples()
     update: Update = FirstOrder()
@@ -61,7 +68,7 @@ DEFAULTS = Defaults()
 
 
 class Method(NamedTuple):
-    """A named solver: the architecture of the family it fits, and how it fits it."""
+    """A named solver: the architecture of the family, and the solver that fits it."""
 
     family: Architecture
     solver: Any

@@ -1,4 +1,4 @@
-"""C-ADAM (Tutunov et al. 2020): compositional ADAM, CI-VI without sketching and without chunks of a pool."""
+"""C-ADAM (Tutunov et al. 2020): compositional ADAM, which is CI-VI without sketching and with a single chunk."""
 
 from __future__ import annotations
 

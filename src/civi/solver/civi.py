@@ -1,4 +1,4 @@
-"""CI-VI (Moens et al. 2021) as we run it by default; the algorithm itself is in `civi.solver.engine`."""
+"""CI-VI (Moens et al. 2021) with our default settings; the algorithm itself is in `civi.solver.engine`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Algorithm 1 on one screen: compositional optimisation with a tracked inner mean, for every problem.
+"""Algorithm 1: compositional optimisation with a tracked inner mean, for any problem.
 
 noise -> mixing network -> conditional -> log ratios -> tracker -> gradient -> primary update -> auxiliary update
 """
@@ -26,7 +26,7 @@ from civi.update import UPDATES, FirstOrder, Samples, SampleSizes, Update
 
 
 class EngineState(NamedTuple):
-    """What the next step needs."""
+    """State between steps."""
 
     params: Any
     optimiser: optax.OptState
@@ -43,7 +43,7 @@ class CompositionalSolver:
 
     steps: Steps = 3000
     samples: Annotated[Samples, "Numbers of samples per step."] = field(default_factory=Samples)
-    pool: Annotated[Pool, "The outer samples and how long they are kept."] = field(default_factory=Pool)
+    pool: Annotated[Pool, "The pool of outer samples, and how long they are kept."] = field(default_factory=Pool)
     tracker: Annotated[Tracker, Choice(TRACKERS), "How the inner mean is tracked."] = field(default_factory=Bank)
     objective: Annotated[Objective, Choice(OBJECTIVES), "How the gradient uses the tracked inner mean."] = field(
         default_factory=LogTrick
@@ -77,7 +77,7 @@ class CompositionalSolver:
         problem: Any = eqx.combine(state.params, fixed)
         pool, draws = self._pool(problem), problem.step_draws(self._sizes, t, key)
 
-        # Draw nu_1 .. nu_K1 over the chunk in use; a sketch keeps some of its entries.
+        # Draw nu_1 .. nu_K1 over the chunk in use; a sketch keeps a subset of them.
         chunk = _chunk(state.pool, state.chunk_key)
         nu = problem.draw_nu(pool, self._sizes, self.sketch, t, draws)
 
@@ -94,7 +94,7 @@ class CompositionalSolver:
         change, optimiser = self._optimiser(state.params).update(gradient, state.optimiser, state.params)
         params = optax.apply_updates(state.params, change)
 
-        # Auxiliary update: the tracker may look at g again, at a query point near theta_{t+1}, with K3 samples.
+        # Auxiliary update: the tracker may evaluate g again with K3 samples, at theta_{t+1} or extrapolated beyond it.
         next_pool, new_J = pool.advance(state.pool, problem.draw_outer, state.pool_key)
         next_chunk = _chunk(next_pool, state.chunk_key)
 
@@ -119,5 +119,5 @@ class CompositionalSolver:
 
 
 def _chunk(pool: PoolState, key: PRNGKeyArray) -> Chunk:
-    """The outer samples in use; their key changes when they do, as y_j can only be compared with g_j on equal data."""
+    """The outer samples in use. Their key changes only with them, because y_j and g_j must be on the same data."""
     return Chunk(pool.outer, jax.random.fold_in(key, pool.next_block))

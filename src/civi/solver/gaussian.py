@@ -1,4 +1,4 @@
-"""Explicit Gaussian families: a semi-implicit family without mixing, whose inner mean is exact with one sample."""
+"""Explicit Gaussian families: without mixing, the inner mean is exact with a single sample."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The only training loop: compiled blocks of steps for any solver.
 
-A block runs a number of steps that is an argument, not a shape, so one compiled program serves every block length and
-the numbers do not depend on it. Step t draws from fold_in(key, t).
+The number of steps in a block is an argument of the compiled program, not a shape. One program therefore serves every
+block length, and the results do not depend on the block length. Step t draws from fold_in(key, t).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Rows = Float[Array, "*runs steps columns"]
 
 
 class RunState(NamedTuple):
-    """Everything a run needs to go on: a checkpoint holds just this and the history."""
+    """Everything needed to resume a run; a checkpoint holds this and the history."""
 
     key: PRNGKeyArray
     done: Int[Array, ""]
@@ -42,9 +42,9 @@ class RunState(NamedTuple):
 
 @dataclass(frozen=True)
 class Trained:
-    """A run: the fitted problem, the state to go on from, the history by column, and what happened.
+    """Result of a run: the fitted problem, the state to resume from, and the history by column.
 
-    seconds are those of the steps, loop_seconds those from the first block to the last with what `watch` does.
+    `seconds` is the time spent in the steps, and `loop_seconds` the wall time of the whole loop including callbacks.
     """
 
     problem: Any
@@ -57,7 +57,7 @@ class Trained:
 
     @property
     def skipped(self) -> int:
-        """How many steps were not finite and left the parameters as they were."""
+        """Number of non-finite steps, which left the parameters unchanged."""
         return int(self.state.skipped)
 
     @property
@@ -67,10 +67,10 @@ class Trained:
 
     @property
     def message(self) -> str:
-        """What happened, in a sentence."""
+        """The outcome in one sentence."""
         done = int(self.state.done)
         if self.status == "finished":
-            note = f", {self.skipped} steps that were not finite were skipped" if self.skipped else ""
+            note = f", {self.skipped} non-finite steps were skipped" if self.skipped else ""
             return f"finished {done} steps{note}"
         return (
             f"stopped at step {done} of {self.steps}: {PATIENCE} steps in a row were not finite; the parameters of "
@@ -82,9 +82,12 @@ Watcher = Callable[[RunState, dict[str, np.ndarray]], bool | None]
 
 
 def start(solver: Solver, problem: Any, key: Key[Array, "*runs"]) -> RunState:
-    """The state before the first step; refuses a problem that cannot be evaluated at the first draws.
+    """The state before the first step; raises TargetError if the problem cannot be evaluated at the first draws.
 
-    With an array of keys and a family for each (leaves stacked), the states of as many independent runs.
+    Args:
+        solver: the solver.
+        problem: the problem; for several runs, each trained array has a leading axis for the runs.
+        key: one key, or an array with one key per independent run.
     """
     problem.check()
     params, fixed = split(problem)
@@ -102,18 +105,18 @@ def _start(solver: Solver, params: Any, fixed: Any, key: PRNGKeyArray) -> tuple[
 
 
 def _starts(solver: Solver, params: Any, fixed: Any, keys: Key[Array, " runs"]) -> tuple[RunState, Array, Array]:
-    """The start of every run, one after another: random numbers under vmap take long to compile."""
+    """`_start` for every run in sequence, because random numbers under vmap take long to compile."""
     return jax.lax.map(lambda run: _start(solver, run[0], fixed, run[1]), (params, keys))
 
 
 def begin(solver: Solver, problem: Any, init_key: PRNGKeyArray, run_key: PRNGKeyArray) -> RunState:
-    """The state before the first step, without checks; step t draws from fold_in(run_key, t)."""
+    """The state before the first step, without checks. Step t will draw from fold_in(run_key, t)."""
     state, zero = solver.init(problem, init_key), jnp.asarray(0)
     return _strong(RunState(run_key, zero, state, state.params, zero, zero))
 
 
 def _strong(state: RunState) -> RunState:
-    """Without weak types, so that a restored state runs the same compiled program."""
+    """The state without weak types, so that a restored checkpoint uses the same compiled program."""
     return jax.tree.map(lambda leaf: leaf if _is_key(leaf) else leaf.astype(leaf.dtype), state)
 
 
@@ -128,11 +131,18 @@ def train(
     block: int | None = None,
     block_seconds: float = 0.25,
 ) -> Trained:
-    """Run `solver` to its last step; with an array of keys (see `start`), many runs as one program.
+    """Run `solver` to its last step; with an array of keys (see `start`), several runs in one program.
 
-    `watch` is called after every block with the state and the history so far, and ends the run by returning True; its
-    time does not count. No block runs across a multiple of `pause_every`, so that `watch` sees every one of them.
-    `block` fixes the number of steps in a block; by default it is chosen to take about `block_seconds`.
+    Args:
+        solver: the solver.
+        problem: the problem before the first step.
+        key: one key, or an array with one key per run.
+        resume: state and history of a checkpoint to continue from.
+        watch: called after every block with the state and the history so far; ends the run by returning True. Its time
+            does not count towards the history's seconds.
+        pause_every: blocks end at every multiple of this number of steps, so that `watch` is called there.
+        block: number of steps per block; by default chosen such that a block takes about `block_seconds`.
+        block_seconds: see `block`.
     """
     begun = time.perf_counter()
     state, history = resume if resume else (start(solver, problem, key), empty_history())
@@ -158,12 +168,12 @@ def train(
 
 
 def halted(state: RunState) -> np.ndarray:
-    """Whether a run (or each of many) has seen PATIENCE steps in a row that were not finite."""
+    """Whether a run (or each of several) was stopped after PATIENCE consecutive non-finite steps."""
     return np.asarray(state.skipped_in_a_row >= PATIENCE)
 
 
 def run_block(solver: Solver, fixed: Any, state: RunState, count: Int[Array, ""]) -> tuple[RunState, Rows]:
-    """Up to `count` steps; ends early when PATIENCE steps in a row were not finite."""
+    """Run up to `count` steps; end early after PATIENCE consecutive non-finite steps."""
     first = state.done
 
     def more(carry: tuple[RunState, Array]) -> Array:
@@ -178,9 +188,9 @@ def run_block(solver: Solver, fixed: Any, state: RunState, count: Int[Array, ""]
 
 
 def run_blocks(solver: Solver, fixed: Any, states: RunState, count: Int[Array, ""]) -> tuple[RunState, Rows]:
-    """A block of every run, one after another inside one program.
+    """Run a block of every run, in sequence inside one program.
 
-    On a CPU this is faster than vmap, which turns the small products of a step into batched ones.
+    On a CPU this is faster than vmap, which turns the small matrix products of a step into batched ones.
     """
     return jax.lax.map(lambda state: run_block(solver, fixed, state, count), states)
 
@@ -188,7 +198,7 @@ def run_blocks(solver: Solver, fixed: Any, states: RunState, count: Int[Array, "
 def run_scan(
     solver: Solver, fixed: Any, state: RunState, measure: Callable[[Any], Any] | None = None
 ) -> tuple[RunState, Rows, Any]:
-    """All steps as one scan that can be transformed, by vmap for example; `measure(params)` is kept for every step."""
+    """Run all steps as one scan, which can be transformed (such as by vmap), and record `measure(params)` per step."""
 
     def body(state: RunState, _: None) -> tuple[RunState, tuple[Array, Any]]:
         new, row = guarded_step(solver, fixed, state)
@@ -199,7 +209,7 @@ def run_scan(
 
 
 def guarded_step(solver: Solver, fixed: Any, state: RunState) -> tuple[RunState, Array]:
-    """One step of the solver, undone where it is not finite."""
+    """One step of the solver, which is undone if the result is not finite."""
     t = state.done + 1
     key = jax.random.fold_in(state.key, t)
     new, info = solver.step(fixed, state.solver, t, key)
@@ -211,7 +221,7 @@ def guarded_step(solver: Solver, fixed: Any, state: RunState) -> tuple[RunState,
 
 
 def _output(solver: Solver, output: Any, params: Any, t: Array, key: PRNGKeyArray) -> Any:
-    """last: theta_t. average: mean of the second half of the iterates. uniform: one iterate, each equally likely."""
+    """last: theta_t. average: mean of the second half of the iterates. uniform: one iterate at random."""
     if solver.output == "average":
         rate = 1 / jnp.maximum(t - solver.steps // 2, 1)
         return jax.tree.map(lambda mean, new: mean + rate * (new - mean), output, params)
@@ -230,7 +240,7 @@ def _is_key(leaf: Array) -> bool:
 
 
 def _total(tree: Any) -> Float[Array, ""]:
-    """The sum of all numbers: not finite if one of them is not, at the price of one reduction a leaf."""
+    """The sum of all floats, which is not finite if one of them is not; needs only one reduction per leaf."""
     floats = [leaf for leaf in jax.tree.leaves(tree) if jnp.issubdtype(leaf.dtype, jnp.floating)]
     return jnp.stack([leaf.sum() for leaf in floats]).sum()
 
@@ -243,7 +253,7 @@ def empty_history() -> dict[str, np.ndarray]:
 def _extend(
     history: dict[str, np.ndarray], rows: Rows, before: int, done: Array, elapsed: float, seconds: float
 ) -> dict[str, np.ndarray]:
-    """Append a block's rows (steps first, then runs); within a block the seconds are spread evenly."""
+    """Append a block's rows (axes: steps, runs); the block's time is divided evenly between its steps."""
     count = int(done.max()) - before
     step = np.arange(before + 1, before + count + 1)
     by_column = np.moveaxis(np.asarray(rows), (-1, -2), (0, 1))[:, :count]

@@ -1,4 +1,4 @@
-"""Nested Monte Carlo (NMC-1, -2, -3 of the paper): the plain mean of fresh inner samples, biased by its logarithm."""
+"""Nested Monte Carlo (NMC-1 to NMC-3 in the paper): the log of a plain mean of fresh inner samples, which is biased."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Objectives: the weighted surrogate whose gradient a step follows, from a look and the tracked denominators."""
+"""Objectives: surrogates whose gradient is the gradient of a step, given a look and the tracked denominators."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from civi.tracker import Tracked
 
 
 class Report(NamedTuple):
-    """Auxiliary outputs of an objective: its value, and mean and spread of the weights k."""
+    """Auxiliary outputs of an objective: its value, and the mean and standard deviation of the weights k."""
 
     value: Float[Array, ""]
     weight_mean: Float[Array, ""]
@@ -25,10 +25,17 @@ class Report(NamedTuple):
 
 @runtime_checkable
 class Objective(Protocol):
-    """A rule that turns a look into a surrogate."""
+    """Turns a look and the tracked inner mean into a surrogate."""
 
     def surrogate(self, problem: Any, look: Any, tracked: Tracked, nu: Any) -> tuple[Array, Report]:
-        """A number whose gradient with respect to theta is the step's gradient, and what to report."""
+        """A scalar whose gradient with respect to theta is the gradient of the step, and its report.
+
+        Args:
+            problem: the problem at theta.
+            look: a look at the entries in nu, differentiable in theta.
+            tracked: the tracked denominators of these entries.
+            nu: the entries and their shares.
+        """
         ...
 
 
@@ -39,7 +46,7 @@ class LogTrick:
 
     inner_mean: Annotated[
         Literal["safe", "plain"],
-        "safe: the own term enters g and y with weight 1/(K_eff + 1); plain: without it, as in the paper.",
+        "safe: mix the own term into g and y with weight 1/(K_eff + 1); plain: without it, as in the paper.",
     ] = "safe"
     weigh: Annotated[
         Literal["entropy", "ratio"],
@@ -50,7 +57,7 @@ class LogTrick:
         check_settings(self, "objective")
 
     def surrogate(self, problem: Any, look: LogRatios, tracked: Tracked, nu: Picked) -> tuple[Array, Report]:
-        """sum_j share_j k_j log g_j with constant k_j = g_j / y_j, whose gradient is the paper's."""
+        """sum_j share_j k_j log g_j with k_j = g_j / y_j held constant, whose gradient is the one of the paper."""
         log_g_S, log_y_S = look.fresh_J, tracked.y_S
         if self.inner_mean == "safe":
             own_weight = 1 / (tracked.effective_S + 1)
@@ -68,12 +75,15 @@ class LogTrick:
 
 @dataclass(frozen=True)
 class ChainRule:
-    """grad g(theta)' grad f(y) for any two oracles; a sketch keeps d of the entries that f depends on."""
+    """The gradient grad g(theta)' grad f(y) for any two oracles; a sketch keeps d of the entries that f depends on."""
 
     def surrogate(
         self, problem: OracleProblem, look: OracleLook, tracked: Tracked, nu: OracleNu
     ) -> tuple[Array, Report]:
-        """sum_j w_j g_j with constant w_j = df/dy_j; in log space w_j = (g_j / y_j) df/dlog y_j on log g_j."""
+        """sum_j w_j g_j with w_j = df/dy_j held constant.
+
+        In log space: sum_j w_j log g_j with w_j = (g_j / y_j) df/dlog y_j held constant.
+        """
         y_J = jax.lax.stop_gradient(tracked.y_S)
         value, slope_J = jax.value_and_grad(problem.oracles.outer_mean)(y_J, nu.outer)
         picked = nu.sketch.pick((slope_J != 0).astype(slope_J.dtype), nu.sketch_key)
@@ -90,6 +100,6 @@ OBJECTIVES: dict[str, type] = {"log-trick": LogTrick, "chain-rule": ChainRule}
 
 
 def _weighted_mean(values: Float[Array, " S"], share: Float[Array, " S"]) -> Float[Array, ""]:
-    """The mean by shares; an unweighted mean where a sketch has kept only samples that nu did not draw."""
+    """The mean weighted by shares; unweighted if all shares are 0, because the sketch kept no sample that nu drew."""
     weight = jnp.where(share.sum() > 0, share, 1.0)
     return weight @ values / weight.sum()

@@ -1,4 +1,4 @@
-"""Solvers by name: each is a function of the family's architecture and a recipe's defaults, in its own file."""
+"""Solvers by name. Each is a function of the family's architecture and a recipe's defaults."""
 
 from __future__ import annotations
 

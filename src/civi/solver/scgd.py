@@ -1,4 +1,4 @@
-"""SCGD (Wang, Fang and Liu 2017): stochastic compositional gradient descent, the first to track the inner mean."""
+"""SCGD (Wang, Fang and Liu 2017): stochastic compositional gradient descent, the first to track an inner mean."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""SIVI (Yin and Zhou 2018): the surrogate bound with the own term, from more and more fresh inner samples.
+"""SIVI (Yin and Zhou 2018): the surrogate bound with the own term, with a growing number of fresh inner samples.
 
-A first stage of one inner sample (samples.stages=1,50,100) is the mean-field bound: on the star it collapses the mixing
-to one Gaussian, from which the later stages do not recover.
+A first stage with one inner sample (samples.stages=1,50,100) would optimise the mean-field bound. On the star, this
+collapses the mixing to one Gaussian, from which the later stages do not recover.
 """
 
 from __future__ import annotations

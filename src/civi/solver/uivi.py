@@ -23,7 +23,7 @@ from civi.update import UPDATES, FirstOrder, Samples, Update
 
 
 class UiviState(NamedTuple):
-    """What the next step needs."""
+    """State between steps."""
 
     params: Any
     optimiser: optax.OptState
@@ -35,16 +35,16 @@ class UiviState(NamedTuple):
 class Uivi:
     """grad neg_elbo = E[(grad_z log q(z) - grad_z log p(x, z)) dz/dtheta], with grad_z log q(z) from reverse draws.
 
-    samples.inner serves the reported value only.
+    samples.inner only affects the reported neg_elbo.
     """
 
     steps: Steps = 3000
     samples: Annotated[Samples, "Numbers of samples per step."] = field(default_factory=Samples)
-    burn_in: Annotated[int, "HMC transitions per step that are discarded."] = 5
-    kept: Annotated[int, "HMC transitions per step whose draws are used."] = 5
+    burn_in: Annotated[int, "Burn-in HMC transitions per step, which are discarded."] = 5
+    kept: Annotated[int, "HMC transitions per step after burn-in, whose draws are used."] = 5
     leapfrog: Annotated[int, "Leapfrog steps per HMC transition."] = 5
-    acceptance: Annotated[float, "Acceptance rate that HMC's step size is adapted to."] = 0.9
-    adaptation: Annotated[float, "Rate at which the logarithm of HMC's step size is adapted."] = 0.05
+    acceptance: Annotated[float, "Target acceptance rate of the HMC step-size adaptation."] = 0.9
+    adaptation: Annotated[float, "Adaptation rate of the logarithm of the HMC step size."] = 0.05
     update: Annotated[Update, Choice(UPDATES), "How the gradient changes the parameters."] = field(
         default_factory=FirstOrder
     )
@@ -59,7 +59,7 @@ class Uivi:
         require(0 < self.acceptance < 1, f"acceptance must be in (0, 1), not {self.acceptance}")
 
     def init(self, problem: SemiImplicitProblem, key: PRNGKeyArray) -> UiviState:
-        """theta_1, and a first step size for noise of unit scale."""
+        """theta_1, and an initial HMC step size for noise of unit scale."""
         params = split(problem)[0]
         return UiviState(params, self._optimiser(params).init(params), jnp.log(0.1))
 

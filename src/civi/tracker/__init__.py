@@ -1,4 +1,4 @@
-"""Trackers of the inner mean, all behind `Tracker`, and the pool of outer samples they track on."""
+"""Trackers of the inner mean, which implement `Tracker`, and the pool of outer samples."""
 
 from civi.tracker.bank import Bank
 from civi.tracker.base import Auxiliary, Tracked, Tracker

@@ -1,9 +1,10 @@
-"""Bank: track the inner mean as a function of z, by keeping the mixing outputs of the last steps.
+"""Bank: track the inner mean as a function of z by keeping the mixing outputs of the last steps.
 
-    y(z) = mean of q(z | eps) over this step's and the last `steps` steps' mixing outputs
+    y(z) = mean of q(z | eps) over the mixing outputs of this step and of the last `steps` steps
 
-Valid for every z, so outer samples can be fresh in every step. The past enters without a gradient: only numerators
-are differentiated, so a step costs one network pass and some more pairs, which are one matrix product.
+The estimate is valid for every z, so every step can use fresh outer samples. Past mixing outputs carry no gradient,
+because only numerators are differentiated. A step therefore costs one pass through the network, plus one matrix product
+for the additional pairs.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from civi.tracker.base import Auxiliary, Tracked
 
 
 class BankState(NamedTuple):
-    """Mixing outputs of the last steps and how many of each step's are in use (0: not filled, or of another batch)."""
+    """Mixing outputs of the last steps, and how many of each are in use (0: not filled, or from another batch)."""
 
     mixed_BK: Float[Array, "B *J K P"]
     kept_B: Int[Array, " B"]
@@ -33,16 +34,16 @@ class BankState(NamedTuple):
 @self_checking
 @dataclass(frozen=True)
 class Bank:
-    """Denominators from (steps + 1) K2 mixing outputs."""
+    """The denominators average over (steps + 1) K2 mixing outputs."""
 
-    steps: Annotated[int, "Past steps whose mixing outputs are kept."] = 8
+    steps: Annotated[int, "Number of past steps whose mixing outputs are kept."] = 8
 
     def __post_init__(self) -> None:
         check_settings(self, "tracker")
         require(self.steps >= 1, f"tracker.steps must be at least 1, not {self.steps}")
 
     def init(self, look: Any, inner: int) -> BankState:
-        require(isinstance(look, LogRatios), "tracker=bank keeps mixing outputs: this problem has none")
+        require(isinstance(look, LogRatios), "tracker=bank needs a problem with mixing outputs: use another tracker")
         *lead, _, outputs = look.mixed_K.shape
         empty = jnp.zeros((self.steps, *lead, inner, outputs), look.mixed_K.dtype)
         return BankState(empty, jnp.zeros(self.steps, int), jnp.asarray(0))
@@ -50,7 +51,7 @@ class Bank:
     def observe(self, state: BankState, look: LogRatios, index_S: Int[Array, " S"]) -> tuple[Tracked, BankState]:
         *lead, inner, outputs = state.mixed_BK.shape[1:]
         whole = not lead or len(index_S) % lead[0] == 0
-        require(whole, "tracker=bank keeps outputs for every datum of a batch and cannot be sketched: use tracker=ring")
+        require(whole, "tracker=bank keeps outputs per datum of a batch, so it cannot be sketched: use tracker=ring")
         past_BK = jnp.moveaxis(state.mixed_BK, 0, -3).reshape(*lead, -1, outputs)
         past_BK = past_BK if lead else spread(past_BK, "inner")
         counted = (jnp.arange(inner) < state.kept_B[:, None]).reshape(-1)
@@ -65,6 +66,6 @@ class Bank:
         return Tracked(jnp.logaddexp(now_S, past_S) - jnp.log(effective), effective), pushed
 
     def refresh(self, state: BankState, auxiliary: Auxiliary) -> BankState:
-        """Outputs of an amortised family belong to their batch of data: a new one begins with an empty bank."""
+        """Mixing outputs of an amortised family belong to their batch, so a new batch empties the bank."""
         per_datum = state.mixed_BK.ndim == 4
         return state._replace(kept_B=jnp.where(auxiliary.new_J.any(), 0, state.kept_B)) if per_datum else state

@@ -1,10 +1,10 @@
-"""What a tracker is: an estimate y of the inner mean E[g(theta_t)] that outlives one step.
+"""The protocol `Tracker`: an estimate y of the inner mean E[g(theta_t)] that is kept from step to step.
 
-    observe   before the gradient: the denominator log y for this step's outer samples, given this step's log ratios
+    observe   before the gradient: the denominator log y for this step's outer samples, given this step's look
     refresh   after the primary update: the auxiliary update, which may call the oracle again (K3 fresh inner samples)
 
-A tracker keeps the plain inner mean in the scale of the look, which is log space unless the problem says otherwise. The
-own term of the safe bound is mixed in where y is used.
+A tracker stores the plain inner mean on the same scale as the look: in log space, unless the problem says otherwise.
+The objective adds the own term of the safe mean.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ Params = Any
 
 
 class Tracked(NamedTuple):
-    """The denominators of one step, and how many inner samples each effectively averages (K_eff)."""
+    """The denominators of one step, and K_eff, the effective number of inner samples in each."""
 
     y_S: Float[Array, " S"]
     effective_S: Float[Array, "*S"]
 
 
 class Auxiliary(NamedTuple):
-    """What a tracker may use after the primary update: both iterates, which samples are new, and another look."""
+    """Inputs of the auxiliary update: both iterates, which outer samples are new, and a function for another look."""
 
     before: Params
     after: Params
@@ -37,16 +37,27 @@ class Auxiliary(NamedTuple):
 
 @runtime_checkable
 class Tracker(Protocol):
-    """One of none, smoothed, extrapolated, ring, bank."""
+    """Implemented by the classes in `TRACKERS`."""
 
     def init(self, look: Any, inner: int) -> Any:
-        """The state before the first step, from the first chunk's look at theta_1 and the largest K2 of the run."""
+        """The state before the first step.
+
+        Args:
+            look: a look at the whole first chunk, at theta_1.
+            inner: the largest K2 of the run.
+        """
         ...
 
     def observe(self, state: Any, look: Any, index_S: Int[Array, " S"]) -> tuple[Tracked, Any]:
-        """Denominators for the outer samples `index_S` of the chunk, from a look at them."""
+        """The denominators of this step, and the new state.
+
+        Args:
+            state: the tracker's state.
+            look: a look at the outer samples that the step uses.
+            index_S: positions of these samples in the chunk.
+        """
         ...
 
     def refresh(self, state: Any, auxiliary: Auxiliary) -> Any:
-        """The auxiliary update."""
+        """The state after the auxiliary update."""
         ...

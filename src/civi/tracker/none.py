@@ -1,4 +1,4 @@
-"""No tracking: nested Monte Carlo. The denominator is this step's fresh mean, so every weight k is 1."""
+"""No tracking (nested Monte Carlo): the denominator is this step's fresh mean, so every weight k is 1."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from civi.tracker.base import Auxiliary, Tracked
 
 @dataclass(frozen=True)
 class NoTracker:
-    """y_t = g(theta_t), estimated afresh in every step."""
+    """y_t = g(theta_t), estimated anew in every step."""
 
     def init(self, look: Look, inner: int) -> tuple[()]:
         return ()

@@ -1,6 +1,7 @@
-"""The pool of outer samples: n noise pairs mu_j = (u_j, eps_j), used a chunk at a time.
+"""The pool of outer samples: n noise pairs mu_j = (u_j, eps_j), used one chunk at a time.
 
-The pool is virtual: its i-th block of noise is a function of the key and of i, so a pool of any size costs one chunk.
+The pool is virtual: its i-th block of noise is computed from the key and i, so a pool of any size needs only the memory
+of one chunk.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ DrawOuter = Callable[[PRNGKeyArray, int], Any]
 
 
 class PoolState(NamedTuple):
-    """The chunk in use and where it stands in the pool."""
+    """The chunk in use, the index of the pool's next block, and the number of steps since the last replacement."""
 
     outer: Any
     next_block: Int[Array, ""]
@@ -31,15 +32,15 @@ class PoolState(NamedTuple):
 @self_checking
 @dataclass(frozen=True)
 class Pool:
-    """A pool of outer samples, of which a chunk is in use and is replaced in whole or in part every few steps."""
+    """A pool of outer samples. One chunk of it is in use; all or part of the chunk is replaced every few steps."""
 
-    size: Annotated[int | None, "Samples in the pool, n of the paper; none: fresh samples without end."] = None
-    chunk: Annotated[int | None, "Samples in use at a time; none: as many as samples.outer."] = None
-    switch_every: Annotated[int | None, "Steps after which samples of the chunk are replaced; none: never."] = 1
-    renew: Annotated[float, "Fraction of the chunk that is replaced by the pool's next samples."] = 1.0
+    size: Annotated[int | None, "Number of samples in the pool, n in the paper; none: infinitely many."] = None
+    chunk: Annotated[int | None, "Number of samples in use at a time; none: samples.outer."] = None
+    switch_every: Annotated[int | None, "Steps between replacements of samples in the chunk; none: never replaced."] = 1
+    renew: Annotated[float, "Fraction of the chunk that each replacement exchanges for the pool's next samples."] = 1.0
     draw: Annotated[
         Literal["each", "uniform"],
-        "each: every sample of the chunk once; uniform: K1 draws with replacement (Eq. Logscale).",
+        "each: use every sample of the chunk once; uniform: draw K1 with replacement (Eq. Logscale).",
     ] = "each"
 
     def __post_init__(self) -> None:
@@ -57,11 +58,11 @@ class Pool:
         require(whole, f"{message} samples that are replaced at a time (pool.renew of the chunk)")
 
     def filled(self, outer: int) -> Pool:
-        """The pool with a chunk of `outer` samples, unless it has its own size."""
+        """The pool with a chunk of `outer` samples, unless the chunk size is already set."""
         return self if self.chunk else replace(self, chunk=outer)
 
     def check_samples(self, samples: Samples) -> None:
-        """Refuse sample sizes that this pool cannot serve."""
+        """Raise SettingError if the sample sizes do not fit this pool."""
         if self.draw == "each":
             same = self.chunk in (None, samples.outer)
             require(same, f"pool.draw = each uses the whole chunk: set samples.outer to pool.chunk ({self.chunk})")
@@ -70,14 +71,14 @@ class Pool:
 
     @property
     def chunk_size(self) -> int:
-        """Samples in a chunk, once it is filled in."""
+        """Number of samples in a chunk; raises ValueError if it is not filled in."""
         if self.chunk is None:
             raise ValueError("the pool has no chunk size yet: call filled(outer) first")
         return self.chunk
 
     @property
     def block(self) -> int:
-        """How many samples are replaced at a time."""
+        """Number of samples that are replaced at a time."""
         return max(1, round(self.chunk_size * self.renew))
 
     def init(self, draw_outer: DrawOuter, key: PRNGKeyArray) -> PoolState:
@@ -88,7 +89,13 @@ class Pool:
         return PoolState(outer, jnp.asarray(blocks), jnp.asarray(0))
 
     def shares(self, count: Int[Array, ""], most: int, key: PRNGKeyArray) -> Float[Array, " J"]:
-        """count_j / K1: how often nu draws each sample of the chunk, of `count` (at most `most`) draws."""
+        """count_j / K1: the share of nu's draws that fall on each sample of the chunk.
+
+        Args:
+            count: number of draws, K1.
+            most: the largest K1 of the run, which fixes the array size.
+            key: draws nu.
+        """
         if self.draw == "each":
             return jnp.full(self.chunk_size, 1.0 / self.chunk_size)
         nu = jax.random.randint(key, (most,), 0, self.chunk_size)
@@ -98,7 +105,7 @@ class Pool:
     def advance(
         self, state: PoolState, draw_outer: DrawOuter, key: PRNGKeyArray
     ) -> tuple[PoolState, Bool[Array, " J"]]:
-        """The chunk for the next step, and which of its samples are new."""
+        """The state with the next step's chunk, and which of the chunk's samples are new."""
         steps_kept = state.steps_kept + 1
         switch = jnp.asarray(False) if self.switch_every is None else steps_kept >= self.switch_every
         fresh = self._draw_block(draw_outer, key, state.next_block)

@@ -1,4 +1,4 @@
-"""Ring: smooth with this step's own estimate, then use the result. No second oracle call, and k <= 1/beta."""
+"""Ring: smooth with this step's own estimate and use the result at once, without a second oracle call; k <= 1/beta."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from civi.tracker.smoothing import Average, begin, smooth
 
 
 class RingState(NamedTuple):
-    """The averages, and which of them belong to samples that have not been seen yet."""
+    """The moving averages, and which of them belong to outer samples that no look has observed yet."""
 
     average: Average
     unseen_J: Bool[Array, " J"]
@@ -26,9 +26,9 @@ class RingState(NamedTuple):
 @self_checking
 @dataclass(frozen=True)
 class Ring:
-    """y_t = (1 - beta) y_{t-1} + beta g(theta_t), used in the same step; meant for a pool renewed piece by piece."""
+    """y_t = (1 - beta) y_{t-1} + beta g(theta_t), used in the same step; meant for pool.renew < 1."""
 
-    beta: Annotated[float, "Weight of the step's own estimate in the moving average."] = 0.3
+    beta: Annotated[float, "Weight of this step's estimate in the moving average."] = 0.3
 
     def __post_init__(self) -> None:
         check_settings(self, "tracker")

@@ -1,4 +1,4 @@
-"""Smoothing per outer sample: y_j as a moving average, at theta_{t+1} or at a point extrapolated beyond it."""
+"""Smoothing per outer sample: y_j is a moving average of g_j at theta_{t+1}, or at a point extrapolated beyond it."""
 
 from __future__ import annotations
 
@@ -17,26 +17,33 @@ from civi.tracker.base import Auxiliary, Params, Tracked
 
 
 class Average(NamedTuple):
-    """y_j (or log y_j), and the sum of squared weights of all inner samples in it, which is 1 / K_eff."""
+    """y_j (or log y_j), and 1 / K_eff, the sum of the squared weights of all inner samples in it."""
 
     y_J: Float[Array, " J"]
     inverse_size_J: Float[Array, " J"]
 
 
 class SmoothingState(NamedTuple):
-    """The moving averages and the step t, for beta_t."""
+    """The moving averages, and the step t that determines beta_t."""
 
     average: Average
     step: Int[Array, ""]
 
 
 def begin(look: Look) -> Average:
-    """y = g: the paper's y_1 = 0 has no logarithm, so a chunk starts from its first estimate (appendix A)."""
+    """Start from y = g, the first estimate, because the paper's y_1 = 0 has no logarithm (appendix A)."""
     return Average(look.fresh_J, jnp.full_like(look.fresh_J, 1.0 / look.kept))
 
 
 def smooth(average: Average, look: Look, beta: Float[Array, ""], new_J: Bool[Array, " J"]) -> Average:
-    """y <- (1 - beta) y + beta g, in log space where the look is; samples that are new begin afresh."""
+    """y <- (1 - beta) y + beta g, in log space if the look is.
+
+    Args:
+        average: the moving average so far.
+        look: the new estimate of g.
+        beta: weight of the new estimate.
+        new_J: entries with new outer samples, which start from y = g.
+    """
     if look.log_scale:
         y_J = jnp.logaddexp(jnp.log1p(-beta) + average.y_J, jnp.log(beta) + look.fresh_J)
     else:
@@ -55,8 +62,8 @@ def extrapolate(before: Params, after: Params, beta: Float[Array, ""]) -> Params
 class Smoothing(ABC):
     """y_{t+1} = (1 - beta_t) y_t + beta_t g(z_{t+1}), beta_t = beta t^(-decay), with K3 fresh inner samples."""
 
-    beta: Annotated[float, "Weight of the new estimate in the moving average at the first step."] = 0.5
-    decay: Annotated[float, "Exponent of the decay of the weight, beta t^(-decay); 0: constant."] = 0.0
+    beta: Annotated[float, "Initial weight of the new estimate in the moving average."] = 0.5
+    decay: Annotated[float, "Exponent of the decay of this weight, beta t^(-decay); 0: constant."] = 0.0
 
     def __post_init__(self) -> None:
         check_settings(self, "tracker")
@@ -67,7 +74,7 @@ class Smoothing(ABC):
         return SmoothingState(begin(look), jnp.asarray(1))
 
     def observe(self, state: SmoothingState, look: Look, index_S: Int[Array, " S"]) -> tuple[Tracked, SmoothingState]:
-        """y as it is; an entry that is not finite starts again from this look."""
+        """Return y unchanged, except that non-finite entries restart from this look."""
         of_S = jax.tree.map(lambda values_J: values_J[index_S], state.average)
         lost_S = ~jnp.isfinite(of_S.y_J)
         of_S = jax.tree.map(lambda new, old: jnp.where(lost_S, new, old), begin(look), of_S)

@@ -1,4 +1,4 @@
-"""The paper's primary update (Algorithm 1): an ADAM-like rule without bias correction."""
+"""The paper's primary update (Algorithm 1): an Adam-like rule without bias correction."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from civi.update.schedule import Schedule
 
 
 class CiviAdamState(NamedTuple):
-    """Moments m_t and v_t, and the step."""
+    """The step, and the first and second moments m_t and v_t."""
 
     step: Int[Array, ""]
     m: Any
@@ -27,6 +27,12 @@ def civi_adam(
     theta_{t+1} = theta_t - alpha_t m_t / (sqrt(v_t) + xi).
 
     v_1 = C_alpha (1 - gamma1_1)^2 grad^2, so the first step has length sqrt(C_alpha), not C_alpha.
+
+    Args:
+        alpha: the step size alpha_t.
+        gamma1: the momentum gamma1_t.
+        one_minus_gamma2: 1 - gamma2_t, which is accurate in float32 where gamma2_t rounds to 1.
+        xi: constant added to sqrt(v_t).
     """
 
     def init(params: optax.Params) -> CiviAdamState:

@@ -1,4 +1,4 @@
-"""Settings that may differ between the groups of parameters that a problem declares, such as mixing and decoder."""
+"""Settings that may differ between the parameter groups of a problem, such as mixing and decoder."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from civi.errors import SettingError, require
 
 @dataclass(frozen=True)
 class PerGroup(Mapping[str, float]):
-    """A number for each group of parameters: PerGroup.of(mixing=1e-5, decoder=5e-4). Hashable, unlike a dict."""
+    """A number per parameter group, such as PerGroup.of(mixing=1e-5, decoder=5e-4). Hashable, unlike a dict."""
 
     items_: tuple[tuple[str, float], ...]
 
@@ -38,7 +38,7 @@ ByGroup = float | PerGroup
 
 
 def value_for(setting: ByGroup, group: str) -> float:
-    """The setting of this group; a plain number is that of every group."""
+    """The value of a setting for this group; a plain number applies to every group."""
     if not isinstance(setting, PerGroup):
         return setting
     if group not in setting:
@@ -47,14 +47,20 @@ def value_for(setting: ByGroup, group: str) -> float:
 
 
 def values_of(setting: ByGroup) -> list[float]:
-    """All values that a setting takes."""
+    """All values of a setting: one per group, or a single one."""
     return list(setting.values()) if isinstance(setting, PerGroup) else [setting]
 
 
 def by_group(
     make: Callable[[str], optax.GradientTransformation], labels: Any, *settings: ByGroup
 ) -> optax.GradientTransformation:
-    """make(group) for every group of `labels`; a single transformation where no setting differs between groups."""
+    """A transformation that treats each parameter group separately; a single one if no setting differs between groups.
+
+    Args:
+        make: makes the transformation of a group.
+        labels: pytree with the group of each parameter.
+        *settings: the settings that may differ between groups.
+    """
     names = sorted(set(jax.tree.leaves(labels)))
     if not any(isinstance(setting, PerGroup) for setting in settings) or len(names) == 1:
         return make(names[0])

@@ -1,4 +1,4 @@
-"""The proximal step of R(theta) = l1 |theta|_1 + l2/2 |theta|_2^2, after any Optax update."""
+"""The proximal step of R(theta) = l1 |theta|_1 + l2/2 |theta|_2^2, to be chained after any Optax update."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from civi.update.schedule import Schedule
 
 
 class ProximalState(NamedTuple):
-    """The step, for a rate that follows a schedule."""
+    """The step, for a learning-rate schedule."""
 
     step: Int[Array, ""]
 
@@ -25,9 +25,12 @@ def shrink(point: Float[Array, "*shape"], l1: Array | float, l2: Array | float) 
 
 
 def proximal(l1: float, l2: float, rate: float | Schedule) -> optax.GradientTransformation:
-    """Change updates so that params + change = prox_{rate R}(params + update); chain it after an update.
+    """Modify an update so that params + change = prox_{rate R}(params + update); chain it after the update.
 
-    `rate` is the learning rate of that update: a number, or a schedule alpha_t of the step t = 1, 2, ...
+    Args:
+        l1: weight of |theta|_1.
+        l2: weight of |theta|_2^2 / 2.
+        rate: learning rate of the preceding update: a number, or a schedule of the step t = 1, 2, ...
     """
     require(l1 >= 0, f"l1 must not be negative, not {l1}")
     require(l2 >= 0, f"l2 must not be negative, not {l2}")

@@ -1,4 +1,4 @@
-"""Primary updates by name: settings that make an Optax transformation for the parameter groups of a model."""
+"""Primary updates by name: settings from which Optax transformations are made."""
 
 from __future__ import annotations
 
@@ -14,15 +14,20 @@ from civi.update.civi_adam import civi_adam
 from civi.update.groups import ByGroup, by_group, value_for, values_of
 from civi.update.proximal import proximal
 
-Clip = Annotated[float | None, "Largest norm of the gradient, which is scaled down to it; none: no limit."]
+Clip = Annotated[float | None, "Maximum norm of the gradient (clipping by global norm); none: no clipping."]
 
 
 @runtime_checkable
 class Update(Protocol):
-    """Makes the transformation for a run of `steps` steps; `labels` names each parameter's group."""
+    """Settings of a primary update."""
 
     def transformation(self, labels: Any, steps: int) -> optax.GradientTransformation:
-        """The Optax transformation."""
+        """The Optax transformation.
+
+        Args:
+            labels: pytree with the group of each parameter.
+            steps: length of the run, for the schedules.
+        """
         ...
 
 
@@ -33,8 +38,8 @@ class CiviAdam:
 
     c_alpha: Annotated[ByGroup, "C_alpha of the step size alpha_t = C_alpha t^(-1/5)."] = 3e-4
     c_gamma: Annotated[ByGroup, "C_gamma of the momentum gamma1_t = C_gamma mu^t."] = 0.9
-    mu: Annotated[float, "Base of the decay of the momentum, mu^t."] = 0.999
-    xi: Annotated[float, "Constant added to the root of the second moment."] = 1e-8
+    mu: Annotated[float, "Decay rate of the momentum, mu^t."] = 0.999
+    xi: Annotated[float, "Constant added to the square root of the second moment."] = 1e-8
     clip: Clip = None
 
     def __post_init__(self) -> None:
@@ -63,18 +68,18 @@ class CiviAdam:
 @self_checking
 @dataclass(frozen=True)
 class FirstOrder:
-    """adam, rmsprop or sgd of Optax, then the proximal step of l1 |theta|_1 + l2/2 |theta|^2 where these are given.
+    """Optax's adam, rmsprop or sgd, followed by the proximal step of l1 |theta|_1 + l2/2 |theta|^2 if these are set.
 
     l2 may differ between parameter groups.
     """
 
-    rule: Annotated[Literal["adam", "rmsprop", "sgd"], "Optax's rule."] = "adam"
-    learning_rate: Annotated[float, "Learning rate at the first step."] = 1e-2
+    rule: Annotated[Literal["adam", "rmsprop", "sgd"], "Optax optimiser."] = "adam"
+    learning_rate: Annotated[float, "Initial learning rate."] = 1e-2
     decay: Annotated[
         Literal["cosine", "hold", "power", "constant"],
-        "Learning rate over the run: cosine to 0, constant for half the run then cosine (hold), or t^(-power).",
+        "Learning-rate schedule: cosine to 0, constant for half the run then cosine (hold), t^(-power), or constant.",
     ] = "cosine"
-    power: Annotated[float, "Exponent of decay=power."] = 0.5
+    power: Annotated[float, "Exponent of the schedule decay=power."] = 0.5
     clip: Clip = None
     l1: Annotated[float, "Weight of the proximal penalty |theta|_1."] = 0.0
     l2: Annotated[ByGroup, "Weight of the proximal penalty |theta|^2 / 2."] = 0.0
@@ -83,7 +88,7 @@ class FirstOrder:
         check_settings(self, "update")
         require(self.learning_rate > 0, f"update.learning_rate must be positive, not {self.learning_rate}")
         for value in (self.l1, *values_of(self.l2)):
-            require(value >= 0, f"update.l1 and update.l2 must not be negative, not {value}")
+            require(value >= 0, f"update.l1 and update.l2 must not be negative, but one is {value}")
         _check_clip(self.clip)
 
     def transformation(self, labels: Any, steps: int) -> optax.GradientTransformation:

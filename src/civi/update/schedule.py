@@ -1,4 +1,4 @@
-"""Schedules of the paper's theorem, as functions of the step t = 1, 2, ..."""
+"""The schedules of the paper's theorem, as functions of the step t = 1, 2, ..., and sample sizes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ def gamma1(c_gamma: float, mu: float) -> Schedule:
 def one_minus_gamma2(c_alpha: float, c_gamma: float, mu: float) -> Schedule:
     """1 - gamma2_t = C_alpha / t^(2/5) (1 - C_gamma mu^t)^2.
 
-    With the banana's C_gamma = 1 this is 3e-10 at t = 1: gamma2_t itself would round to 1 in float32, and v_1 to 0.
+    With C_gamma = 1, as for the banana, this is 3e-10 at t = 1. Therefore gamma2_t itself is not used: in float32 it
+    would round to 1, and v_1 to 0.
     """
     return lambda t: c_alpha * t ** (-2 / 5) * (1 - c_gamma * mu**t) ** 2
 
@@ -37,31 +38,34 @@ def one_minus_gamma2(c_alpha: float, c_gamma: float, mu: float) -> Schedule:
 @self_checking
 @dataclass(frozen=True)
 class Samples:
-    """Numbers of samples per step; arrays have the largest size of the run and the rest is masked."""
+    """Numbers of samples per step. Arrays have the largest size of the run, and unused entries are masked."""
 
     outer: Annotated[int, "Outer samples per step, K1."] = 128
     inner: Annotated[int, "Inner samples per step, K2."] = 100
-    auxiliary: Annotated[int | None, "Inner samples of the auxiliary update, K3; none: as many as K2."] = None
-    growth: Annotated[float, "Exponent of K_t = C t^growth; 0.8 is the theorem's, 0 is constant."] = 0.0
-    stages: Annotated[tuple[int, ...] | None, "Values of K2 in equal parts of the run; none: samples.inner."] = None
+    auxiliary: Annotated[int | None, "Inner samples of the auxiliary update, K3; none: the same as K2."] = None
+    growth: Annotated[float, "Exponent of K_t = C t^growth; 0.8 in the theorem, 0: constant."] = 0.0
+    stages: Annotated[tuple[int, ...] | None, "Values of K2 in equal stages of the run; none: samples.inner."] = None
 
     def __post_init__(self) -> None:
         check_settings(self, "samples")
         require(self.outer >= 1, f"samples.outer (K1) must be at least 1, not {self.outer}")
         require(self.inner >= 1, f"samples.inner (K2) must be at least 1, not {self.inner}")
         few = self.auxiliary is not None and self.auxiliary < 1
-        require(not few, f"samples.auxiliary (K3) must be at least 1, or none (as K2), not {self.auxiliary}")
+        require(not few, f"samples.auxiliary (K3) must be at least 1, or none (the same as K2), not {self.auxiliary}")
         require(0 <= self.growth <= 1, f"samples.growth must be in [0, 1], not {self.growth}")
         require(self.stages != (), "samples.stages must have at least one number, or be none")
-        require(all(k >= 1 for k in self.stages or ()), f"samples.stages must be at least 1 each, not {self.stages}")
+        require(
+            all(k >= 1 for k in self.stages or ()),
+            f"samples.stages must all be at least 1, not {self.stages}",
+        )
 
     def constant(self, kind: str) -> int:
-        """C of K_t = C t^growth, for kind = outer, inner or auxiliary."""
+        """C in K_t = C t^growth; `kind` is outer, inner or auxiliary."""
         return self.auxiliary or self.inner if kind == "auxiliary" else getattr(self, kind)
 
 
 class SampleSizes(NamedTuple):
-    """The sample sizes K_t of a run of `steps` steps; kind is outer (K1), inner (K2) or auxiliary (K3)."""
+    """The sample sizes K_t of a run of `steps` steps; `kind` is outer (K1), inner (K2) or auxiliary (K3)."""
 
     samples: Samples
     steps: int

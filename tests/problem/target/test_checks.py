@@ -1,4 +1,4 @@
-"""Log densities that cannot be fitted are refused with a message that says why."""
+"""Log densities that cannot be fitted raise an error that says why."""
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -11,7 +11,7 @@ DRAWS = jnp.array([[0.5, 1.0], [2.0, -1.25], [0.0, 3.0]])
 
 
 class PerCoordinate(eqx.Module):
-    """A mistake: one number for every coordinate instead of one for z."""
+    """Deliberately wrong: returns one number per coordinate instead of one for z."""
 
     dim: int = eqx.field(static=True, default=2)
 

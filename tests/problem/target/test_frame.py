@@ -1,4 +1,4 @@
-"""A framed target is the same density in other coordinates, on all rows and on a batch."""
+"""A framed target is the same density in other coordinates, on all rows and on a mini-batch."""
 
 import equinox as eqx
 import jax
@@ -75,9 +75,9 @@ def in_frame(regression):
 
 @pytest.fixture(scope="module")
 def over_batches(regression, in_frame):
-    """log p and gradient on many batches: anchored, as they come from a frame, and not; at W[0], and at the frame's 0.
+    """log p and gradient at W[0] and at the frame's origin, on many mini-batches and on all rows.
 
-    Last the same two points with all rows.
+    Returns the values on mini-batches with the control variate, without it, and on all rows.
     """
     points = jnp.asarray([W[0], [0.0, 0.0]], jnp.float32)
 
@@ -123,7 +123,7 @@ def test_batch_of_passes_on_and_refuses(regression, in_frame):
 
 
 def test_density_of_q_is_one_in_the_targets_coordinates(gaussian):
-    """The mean over any inner samples integrates to 1; without the volume of the frame it would be |det|, 0.45."""
+    """The mean over any inner samples integrates to 1; without the Jacobian of the frame it would be |det| = 0.45."""
     family, centre = linear_family(), LOCATION + FACTOR @ [0.5, -0.3]
     sides = [np.linspace(middle - 7, middle + 7, 100) for middle in centre]
     z = np.stack(np.meshgrid(*sides), axis=-1).reshape(-1, 2)

@@ -1,4 +1,4 @@
-"""NumPyro models as targets: batches of a plate are unbiased, discrete sites are summed out exactly."""
+"""NumPyro models as targets: mini-batches of a plate are unbiased, and discrete sites are summed out exactly."""
 
 import jax
 import jax.numpy as jnp
@@ -21,14 +21,14 @@ DESIGN = np.stack([np.ones(ROWS), X], axis=1)
 
 
 def regression(x, y, batch=None):
-    """Conjugate: a, b ~ N(0, 2), y ~ N(a + b x, NOISE); `batch` rows at a time."""
+    """Conjugate model a, b ~ N(0, 2), y ~ N(a + b x, NOISE), with a plate that subsamples `batch` rows."""
     a, b = (numpyro.sample(name, dist.Normal(0, 2)) for name in "ab")
     with numpyro.plate("rows", len(x), subsample_size=batch) as rows:
         numpyro.sample("y", dist.Normal(a + b * x[rows], NOISE), obs=y[rows])
 
 
 def with_subsample(x, y, batch):
-    """The same by numpyro.subsample."""
+    """The same model written with numpyro.subsample."""
     a, b = (numpyro.sample(name, dist.Normal(0, 2)) for name in "ab")
     with numpyro.plate("rows", len(x), subsample_size=batch):
         x, y = numpyro.subsample(jnp.asarray(x), event_dim=0), numpyro.subsample(jnp.asarray(y), event_dim=0)
@@ -84,7 +84,7 @@ def test_a_plate_with_latent_sites_sees_all_its_rows():
 
 
 def mixture(y, batch=None):
-    """Which of two normals a row is from is a discrete site; `odds` does not depend on it and `first` does."""
+    """A mixture of two normals with discrete assignments; `odds` does not depend on them, and `first` does."""
     weight = numpyro.sample("weight", dist.Beta(2, 3))
     mu = numpyro.sample("mu", dist.Normal(jnp.array([-2.0, 2.0]), 1).to_event(1))
     numpyro.deterministic("odds", weight / (1 - weight))

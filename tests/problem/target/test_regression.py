@@ -1,4 +1,4 @@
-"""Logistic regression against scipy's densities, in blocks of rows, on batches, and far out."""
+"""Logistic regression against SciPy's densities: in blocks of rows, on mini-batches, and at extreme logits."""
 
 import equinox as eqx
 import jax
@@ -32,13 +32,13 @@ def of_rows(x, y, **settings):
 
 
 def values_and_gradients(target, z):
-    """Row for each z: log density, then its gradient."""
+    """One row per z: the log density, then its gradient."""
     value, gradient = jax.jit(jax.vmap(jax.value_and_grad(target.log_prob)))(np.asarray(z, np.float32))
     return np.column_stack([value, gradient]).astype(np.float64)
 
 
 def by_scipy(x, y, z, prior_scale=10.0):
-    """The same, from scipy's Bernoulli and normal and the gradient written by hand."""
+    """The same from SciPy's Bernoulli and normal densities, with the gradient written by hand."""
     x, y = np.asarray(x, np.float64), np.asarray(y, np.float64)
     probability = special.expit(z @ x.T)
     value = stats.bernoulli.logpmf(y, probability).sum(1) + stats.norm(0, prior_scale).logpdf(z).sum(1)
@@ -54,7 +54,7 @@ def test_density_and_gradient_are_those_of_scipy(prior_scale):
 
 
 def test_rows_in_blocks_are_all_rows_at_once(monkeypatch):
-    """37 rows are four blocks of 8 and five rows besides."""
+    """37 rows make four blocks of 8, with 5 rows left over."""
     at_once = values_and_gradients(posterior(), Z)
     assert "scan" not in str(jax.make_jaxpr(posterior().log_prob)(Z[0]))
     monkeypatch.setattr(regression, "ROWS", 8)
@@ -71,7 +71,7 @@ def test_blocks_without_a_rest(monkeypatch):
 
 @pytest.fixture(scope="module")
 def over_batches():
-    """On 4,000 batches: log density and gradient at one z as they are and without the weight N/B, and the rows."""
+    """On 4,000 mini-batches: log density and gradient at one z, with and without the weight N/B, and the rows."""
     target, z = posterior(), np.asarray(Z[0], np.float32)
 
     def one(key):
@@ -107,7 +107,7 @@ def test_a_batch_keeps_the_prior_and_counts_its_rows():
 
 
 def test_extreme_logits_are_finite_and_exact():
-    """A row whose label is all but certain counts 0, and one that contradicts it counts the logit itself."""
+    """The log likelihood is 0 for a label that is almost certain, and minus the absolute logit for the other one."""
     for label in (0.0, 1.0):
         found = values_and_gradients(of_rows([[1.0]], [label], prior_scale=1e6), [[-200.0], [200.0]])
         likelihood = found - [stats.norm(0, 1e6).logpdf(200.0), 0.0]

@@ -1,4 +1,4 @@
-"""Toys against the formulas of appendix B written with scipy, and against quadrature."""
+"""Toy targets against the formulas of appendix B, written with SciPy, and against quadrature."""
 
 import jax
 import jax.numpy as jnp
@@ -46,7 +46,7 @@ def name(request):
 
 @pytest.fixture(scope="module")
 def grid(name):
-    """Points of a grid that covers the toy, and the mass the toy gives to the cell around each."""
+    """Points of a grid that covers the target, and the probability mass of the cell around each point."""
     toy, _, *ranges = TOYS[name]
     sides = [np.linspace(*side, 600) for side in ranges]
     z = np.stack(np.meshgrid(*sides, indexing="ij"), axis=-1).reshape(-1, 2)

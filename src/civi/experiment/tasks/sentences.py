@@ -21,7 +21,7 @@ from civi.experiment.tasks.base import Advance, DrawsBySolver, Effort, Judged
 from civi.inference.diagnose.autoencoder import latents, scores, scores_of
 from civi.inference.diagnose.divergence import mean_and_se
 from civi.inference.posterior import AmortisedPosterior
-from civi.problem.sentences import Sentences, Words
+from civi.problem.sentences import SentenceBatch, SentenceData
 
 WIDTHS = (10, 15, 20, 25, 30, 40, 60, 81)
 LOADERS: dict[str, Callable[[], TextData]] = {"ptb": cache(lambda: text.penn_treebank())}
@@ -45,11 +45,11 @@ class SentenceTask(AutoencoderTask):
     shown_sentences: int = 16
     shown_words: int = 30
 
-    def source(self) -> Sentences:
+    def source(self) -> SentenceData:
         data = self.load()
         train, words = data.train, data.vocabulary
         rows = [rows for _, rows in buckets(train, [*WIDTHS, max(train.words.shape[1], WIDTHS[-1] + 1)])]
-        return Sentences.bucketed(train.words, train.lengths, rows, len(words), words.index(UNKNOWN))
+        return SentenceData.bucketed(train.words, train.lengths, rows, len(words), words.index(UNKNOWN))
 
     def judge(self, posterior: AmortisedPosterior, keys: Any, effort: Effort, advance: Advance | None = None) -> Judged:
         every = len(self.load().test.lengths)
@@ -87,12 +87,12 @@ class SentenceTask(AutoencoderTask):
         write_sentences(rows, folder / "sentences.md")
         draw_latents(np.moveaxis(z, 1, 0), folder / "latents.png", "sentence")
 
-    def _some(self, count: int) -> Words:
+    def _some(self, count: int) -> SentenceBatch:
         """A fixed random selection of test sentences, sorted by length, so that groups waste no padding."""
         test = self.load().test
         rows = np.random.default_rng(0).permutation(len(test.lengths))[:count]
         rows = rows[np.argsort(test.lengths[rows], kind="stable")]
-        return Words(test.words[rows], test.words[rows], test.lengths[rows])
+        return SentenceBatch(test.words[rows], test.words[rows], test.lengths[rows])
 
 
 def sentences(name: str) -> SentenceTask:

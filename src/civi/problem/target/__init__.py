@@ -1,4 +1,4 @@
-"""Targets: what is to be approximated, as log p(x, z)."""
+"""Targets: the log densities log p(x, z) to approximate."""
 
 from civi.problem.target.base import (
     BatchedTarget,

@@ -1,4 +1,4 @@
-"""What a target is: anything with a dimension and a log density for one point."""
+"""Target protocols (a dimension and a log density of one point), and checks of a target."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class SampledTarget(Target, Protocol):
 
 @runtime_checkable
 class BatchedTarget(Protocol):
-    """A target with rows of data, of which a step may see only a batch."""
+    """A target with rows of data, which can be evaluated on a mini-batch."""
 
     @property
     def dim(self) -> int:
@@ -52,28 +52,28 @@ class BatchedTarget(Protocol):
         ...
 
     def batch(self, key: PRNGKeyArray, count: int) -> Any:
-        """An unbiased log p(x, z) from `count` random rows."""
+        """A target with an unbiased estimate of log p(x, z) from `count` random rows."""
         ...
 
 
 def batch_of(target: Any, key: PRNGKeyArray, count: int | None) -> Any:
-    """The target on a random batch of `count` rows, or on all data for count = None."""
+    """The target on a random mini-batch of `count` rows, or on all data if `count` is None."""
     return target if count is None else target.batch(key, count)
 
 
 def check_batch(target: Any, count: int | None) -> None:
-    """Refuse a batch of a target that has no rows of data, or fewer than that."""
+    """Raise SettingError unless the target has rows of data, and at least `count` of them."""
     if count is None:
         return
     require(count >= 1, f"problem.batch must be at least 1, or none for all rows, not {count}")
     has_rows = isinstance(target, BatchedTarget) and bool(target.rows)
-    require(has_rows, "problem.batch needs a target with rows of data, and this one has none: leave it at none")
+    require(has_rows, "problem.batch needs a target with rows of data, but this one has none: leave it at none")
     fits = count <= target.rows
     require(fits, f"problem.batch ({count}) is larger than the data ({target.rows} rows): make it smaller")
 
 
 class LogDensity(eqx.Module):
-    """A user's own log density as a target."""
+    """A user's log density as a target."""
 
     function: Callable[[Array], Array] = eqx.field(static=True)
     dim: int = eqx.field(static=True)
@@ -83,7 +83,7 @@ class LogDensity(eqx.Module):
 
 
 def check_shape(target: Target) -> None:
-    """Refuse a log density that does not map one vector of length dim to one number."""
+    """Raise TargetError unless the log density maps a vector of length dim to a scalar."""
     try:
         shape = jax.eval_shape(target.log_prob, jax.ShapeDtypeStruct((target.dim,), float)).shape
     except Exception as error:
@@ -93,7 +93,7 @@ def check_shape(target: Target) -> None:
 
 
 def check_values(z_J: Float[Array, "J D"], log_p_J: Float[Array, " J"]) -> None:
-    """Refuse a log density that cannot be evaluated at the first draws of q."""
+    """Raise TargetError if the log density `log_p_J` is NaN or +inf at one of the first draws, or -inf at all."""
     log_p = np.asarray(log_p_J)
     bad = np.isnan(log_p) | (log_p == np.inf)
     if bad.any():
@@ -105,5 +105,5 @@ def check_values(z_J: Float[Array, "J D"], log_p_J: Float[Array, " J"]) -> None:
     if not np.isfinite(log_p).any():
         raise TargetError(
             f"the log density is -inf at all of the first {len(log_p)} draws: "
-            "shift or scale z so that the mass is near 0"
+            "shift or scale z so that the mass of the target is near 0"
         )

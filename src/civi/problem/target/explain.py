@@ -1,4 +1,4 @@
-"""Why a user's own function fails, in one line: JAX's errors about tracing become what to write instead."""
+"""One-line explanations of errors in user functions: for JAX's tracing errors, they say what to write instead."""
 
 from __future__ import annotations
 
@@ -7,33 +7,33 @@ from jax import errors as jax_errors
 ADVICE: tuple[tuple[type[Exception], str], ...] = (
     (
         jax_errors.TracerBoolConversionError,
-        "Python branches (if, while, and, or) on a value that JAX traces: use jnp.where or jax.lax.cond instead",
+        "a Python branch (if, while, and, or) depends on a traced value: use jnp.where or jax.lax.cond instead",
     ),
     (
         jax_errors.TracerArrayConversionError,
-        "a value that JAX traces is given to NumPy or another library: use jax.numpy and jax.scipy instead",
+        "a traced value is passed to NumPy or another library: use jax.numpy and jax.scipy instead",
     ),
     (
         jax_errors.NonConcreteBooleanIndexError,
-        "an array is indexed by a mask that JAX traces: use jnp.where instead",
+        "an array is indexed by a traced mask: use jnp.where instead",
     ),
     (
         jax_errors.UnexpectedTracerError,
-        "a traced value of an earlier call is used: keep nothing in a global or an outer list, return it instead",
+        "a traced value of an earlier call is used: return values instead of storing them in a global or an outer list",
     ),
     (
         jax_errors.ConcretizationTypeError,
-        "a value that JAX traces is made a Python number (int, float, item): keep it a JAX array",
+        "a traced value is converted to a Python number (int, float, item): keep it a JAX array",
     ),
     (
         jax_errors.TracerIntegerConversionError,
-        "a value that JAX traces is used as a Python integer (index, range): use jnp.take or jax.lax.fori_loop instead",
+        "a traced value is used as a Python integer (index, range): use jnp.take or jax.lax.fori_loop instead",
     ),
 )
 
 
 def explain(error: BaseException) -> str:
-    """The error in one line."""
+    """The error in one line: advice for a known error of JAX, otherwise its type and the first line of its message."""
     for kind, advice in ADVICE:
         if isinstance(error, kind):
             return advice

@@ -1,4 +1,4 @@
-"""A target seen in other coordinates: z = location + factor w, so that w is about standard normal."""
+"""A change of coordinates z = location + factor w, in which the target is about standard normal."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ class Frame(eqx.Module):
         return jnp.log(jnp.diagonal(self.factor)).sum()
 
     def outward(self, w: Float[Array, "*N D"]) -> Float[Array, "*N D"]:
-        """From the frame to the target's own coordinates."""
+        """From frame coordinates w to the target's coordinates z."""
         return self.location + w @ self.factor.T
 
     def inward(self, z: Float[Array, "N D"]) -> Float[Array, "N D"]:
-        """From the target's own coordinates to the frame."""
+        """From the target's coordinates z to frame coordinates w."""
         return solve_triangular(self.factor, (z - self.location).T, lower=True).T
 
 
 class Framed(eqx.Module):
-    """log p(x, z) as a density of w: the neg_elbo is the same in both coordinates.
+    """A target as a density of w, including the Jacobian, so that neg_elbo is the same in both coordinates.
 
-    log_p and slope are log p(x, z) and its gradient at the frame's location, from all data.
+    `log_p` and `slope` are log p(x, z) and its gradient at the frame's location, on all data.
     """
 
     target: Target
@@ -44,7 +44,7 @@ class Framed(eqx.Module):
 
     @classmethod
     def at(cls, target: Target, frame: Frame) -> Framed:
-        """The target in this frame, with its value and slope at the location."""
+        """The target in this frame, with its value and its gradient at the frame's location."""
         return cls(target, frame, *jax.value_and_grad(target.log_prob)(frame.location))
 
     @property
@@ -53,17 +53,17 @@ class Framed(eqx.Module):
 
     @property
     def rows(self) -> int:
-        """How many rows of data the target has; 0 if it has none."""
+        """Number of rows of data of the target; 0 if it has none."""
         return self.target.rows if isinstance(self.target, BatchedTarget) else 0
 
     def log_prob(self, z: Float[Array, " D"]) -> Float[Array, ""]:
         return self.target.log_prob(self.frame.outward(z)) + self.frame.log_volume
 
     def batch(self, key: PRNGKeyArray, count: int) -> Framed:
-        """The same frame around a batch of the target, which is anchored where all data are known.
+        """The target on a mini-batch, in the same frame, with a control variate that is exact at the frame's location.
 
-        A batch of B of N rows alone has noise of size sqrt(N/B) in the gradient, in units of the posterior; anchored,
-        about |w| / sqrt(B).
+        In units of the posterior scale, the gradient noise of B out of N rows is about sqrt(N/B) without the control
+        variate, and about |w| / sqrt(B) with it.
         """
         batch = batch_of(self.target, key, count)
         log_p, slope = jax.value_and_grad(batch.log_prob)(self.frame.location)
@@ -72,9 +72,9 @@ class Framed(eqx.Module):
 
 
 class Anchored(eqx.Module):
-    """A batch's log density plus a plane that makes value and gradient exact at one point: a control variate.
+    """Control variate: a mini-batch log density plus a linear function that makes it first-order exact at `location`.
 
-    The plane's mean over batches is 0 everywhere, so that the sum stays unbiased.
+    The linear function averages to 0 over mini-batches at every z, so the sum stays unbiased.
     """
 
     target: Target
@@ -91,20 +91,20 @@ class Anchored(eqx.Module):
 
 
 def outward(target: Target, w: Float[Array, "N D"]) -> Float[Array, "N D"]:
-    """Draws in the target's own coordinates, whether it is framed or not."""
+    """Points in the target's original coordinates; unchanged if the target has no frame."""
     return target.frame.outward(w) if isinstance(target, Framed) else w
 
 
 def inward(target: Target, z: Float[Array, "N D"]) -> Float[Array, "N D"]:
-    """Points of the target's own coordinates in its frame, if it has one."""
+    """Points in the coordinates of the target's frame; unchanged if the target has no frame."""
     return target.frame.inward(z) if isinstance(target, Framed) else z
 
 
 def log_volume(target: Target) -> float:
-    """log |det| of the frame, 0 without one."""
+    """log |det factor| of the target's frame; 0 without a frame."""
     return float(target.frame.log_volume) if isinstance(target, Framed) else 0.0
 
 
 def unframed(target: Target) -> Target:
-    """The target in its own coordinates."""
+    """The target in its original coordinates."""
     return target.target if isinstance(target, Framed) else target

@@ -1,4 +1,4 @@
-"""A NumPyro model with its arguments as a target: log p(x, z) of the unconstrained latent sites as one vector."""
+"""A NumPyro model as a target: z is the vector of all unconstrained latent sites."""
 
 from __future__ import annotations
 
@@ -19,29 +19,33 @@ from numpyro.infer.util import constrain_fn, initialize_model
 
 from civi.errors import TargetError
 from civi.problem.target.explain import explain
-from civi.problem.target.numpyro_sites import Model, Rows, Sample, Sites, hint, impossible, sites_of
-from civi.problem.target.space import Tree
+from civi.problem.target.numpyro_sites import ModelFunction, Rows, Sites, Subsample, hint, impossible, sites_of
+from civi.problem.target.space import TreeSpace
 
 SEEDS = 16
 
 
 @dataclass(frozen=True, eq=False)
 class Traced:
-    """A model with its arguments, its sites, its potential energy given the rows its plates see, and the way back."""
+    """A traced model with its arguments.
 
-    model: Model
+    `potential(index, *args, **kwargs)` is the potential energy on the rows `index` of the plates that subsample.
+    `unravel` maps z to the unconstrained sites, and `constrain` maps these to the sites in the user's space.
+    """
+
+    model: ModelFunction
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     sites: Sites
-    unravel: Tree
+    unravel: TreeSpace
     potential: Callable[..., Callable[[Any], Array]]
     constrain: Callable[[Any], dict[str, Array]]
 
 
 class NumPyroTarget(eqx.Module):
-    """log p(x, z) = - potential energy, Jacobians of the constraints included; discrete sites are summed out.
+    """log p(x, z) = - potential energy, including the Jacobians of the constraints. Discrete sites are summed out.
 
-    A model with plates that subsample has `rows`; a batch sees the rows of `index`.
+    A model with plates that subsample can be evaluated on a mini-batch: `index` holds the rows of each plate.
     """
 
     traced: Traced = eqx.field(static=True)
@@ -53,16 +57,16 @@ class NumPyroTarget(eqx.Module):
 
     @property
     def rows(self) -> int:
-        """Rows of the first plate that subsamples; 0 if there is none."""
+        """Number of rows of the first plate that subsamples; 0 if there is none."""
         return next((plate.size for plate in self._plates.values()), 0)
 
     @property
     def batch_size(self) -> int | None:
-        """How many rows of it the model wants to see at a time; None for all."""
-        return next((plate.seen for plate in self._plates.values()), None)
+        """The subsample size that the model sets for this plate; None if no plate subsamples."""
+        return next((plate.subsample_size for plate in self._plates.values()), None)
 
     @property
-    def _plates(self) -> dict[str, Sample]:
+    def _plates(self) -> dict[str, Subsample]:
         return self.traced.sites.plates
 
     def log_prob(self, z: Float[Array, " D"]) -> Float[Array, ""]:
@@ -70,24 +74,30 @@ class NumPyroTarget(eqx.Module):
         return -potential(self.traced.unravel(z))
 
     def batch(self, key: PRNGKeyArray, count: int) -> NumPyroTarget:
-        """`count` random rows of the first plate that subsamples, of others as many as the model says."""
-        seen = [count, *(plate.seen for plate in list(self._plates.values())[1:])]
-        keys = jax.random.split(key, len(seen))
+        """The model on `count` random rows of the first plate that subsamples; other plates keep their own size."""
+        sizes = [count, *(plate.subsample_size for plate in list(self._plates.values())[1:])]
+        keys = jax.random.split(key, len(sizes))
         index = {
             name: jax.random.randint(key, (number,), 0, plate.size)
-            for (name, plate), key, number in zip(self._plates.items(), keys, seen, strict=True)
+            for (name, plate), key, number in zip(self._plates.items(), keys, sizes, strict=True)
         }
         return NumPyroTarget(self.traced, index)
 
     def constrain(self, z: Float[Array, " D"]) -> dict[str, Array]:
-        """The sites in the user's names, shapes and space, deterministic ones included."""
+        """The sites by name, in their own shapes and constrained space, including deterministic sites."""
         return self.traced.constrain(self.traced.unravel(z))
 
 
-def numpyro_target(model: Model, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> NumPyroTarget:
-    """Trace the model; refuse one that has nothing to infer, or discrete sites that cannot be summed out.
+def numpyro_target(model: ModelFunction, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> NumPyroTarget:
+    """The model as a target; raises TargetError if it cannot be fitted.
 
-    A model that subsamples or enumerates is given JAX arrays in place of NumPy's: its plates' rows are traced.
+    A model must have continuous latent sites, and its discrete ones must have finite support. For a model that
+    subsamples or enumerates, NumPy arrays in the arguments become JAX arrays, because traced rows index them.
+
+    Args:
+        model: a NumPyro model.
+        args: its positional arguments.
+        kwargs: its keyword arguments.
     """
     sites = sites_of(model, args, kwargs)
     _check_discrete(sites)
@@ -108,13 +118,13 @@ def numpyro_target(model: Model, args: tuple[Any, ...], kwargs: Mapping[str, Any
             made = initialize_model(jax.random.key(0), on_rows, dynamic_args=True, **arguments)
     except RuntimeError as error:
         where = impossible(model, args, kwargs)
-        raise TargetError(f"the model has no point with finite log density near its start: {where}") from error
+        raise TargetError(f"no initial point with a finite log density was found for the model: {where}") from error
     except Exception as error:
         raise TargetError(f"the model fails: {explain(error)}{hint(sites.plates)}") from error
     constrain = made.postprocess_fn({}, *args, **kwargs)
     if sites.discrete:
         constrain = _without_discrete(on_rows, arguments, made.param_info.z)
-    unravel = Tree.like(made.param_info.z)
+    unravel = TreeSpace.like(made.param_info.z)
     return NumPyroTarget(Traced(model, args, dict(kwargs), sites, unravel, made.potential_fn, jax.jit(constrain)))
 
 
@@ -123,13 +133,13 @@ def _check_discrete(sites: Sites) -> None:
         return
     if len(sites.discrete) == len(sites.latent):
         raise TargetError(
-            f"the model has only discrete latent sites ({', '.join(sites.latent)}): civi fits continuous ones"
+            f"the model has only discrete latent sites ({', '.join(sites.latent)}), but civi fits continuous ones"
         )
     unbounded = [name for name, can_be_summed_out in sites.discrete.items() if not can_be_summed_out]
     if unbounded:
         raise TargetError(
-            f"the model has discrete latent sites that cannot be summed out ({', '.join(unbounded)}): their values "
-            "have no bound; use a continuous or a bounded distribution"
+            f"the model has discrete latent sites that cannot be summed out ({', '.join(unbounded)}): their support "
+            "is infinite; use a continuous distribution, or a discrete one with finite support"
         )
     if find_spec("funsor") is None:
         raise TargetError(
@@ -138,8 +148,8 @@ def _check_discrete(sites: Sites) -> None:
         )
 
 
-def _without_discrete(model: Model, arguments: dict[str, Any], start: Any) -> Callable[[Any], dict[str, Array]]:
-    """The continuous sites, and the deterministic ones that are the same whatever the discrete ones are."""
+def _without_discrete(model: ModelFunction, arguments: dict[str, Any], start: Any) -> Callable[[Any], dict[str, Array]]:
+    """A `constrain` that returns the continuous sites and those deterministic sites that no discrete site affects."""
 
     def constrain(parameters: Any, seed: Any) -> dict[str, Array]:
         seeded = handlers.seed(model, seed)

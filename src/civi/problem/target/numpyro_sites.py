@@ -1,4 +1,4 @@
-"""What a NumPyro model is made of: its sites from one trace, and which rows its plates see."""
+"""The sites of a NumPyro model, from one trace, and control over the rows that its plates subsample."""
 
 from __future__ import annotations
 
@@ -17,43 +17,45 @@ from numpyro.primitives import Messenger
 from civi.errors import TargetError
 from civi.problem.target.explain import explain
 
-Model = Callable[..., Any]
+ModelFunction = Callable[..., Any]
 
 
 @dataclass(frozen=True)
-class Sample:
-    """A plate that sees `seen` of its `size` rows at a time."""
+class Subsample:
+    """A plate that subsamples `subsample_size` of its `size` rows."""
 
     size: int
-    seen: int
+    subsample_size: int
 
 
 @dataclass(frozen=True)
 class Sites:
-    """Latent sites, which of them are discrete (and can be summed out), observed values, plates that subsample, axes.
+    """The sites of a model.
 
-    A plate with latent sites of its own always sees all its rows, as there is one parameter for each; so does every
-    plate of a model with discrete sites, as the logarithm of a sum over them is not unbiased on a batch.
+    `discrete` says of each discrete latent site whether it can be summed out. `plates` holds the plates that may
+    subsample, and `axes` the names of the axes of every site. A plate that contains latent sites always uses all its
+    rows, because each row has its own parameter. So does every plate of a model with discrete sites, because the
+    logarithm of a sum over them is biased on a mini-batch.
     """
 
     latent: list[str]
     discrete: dict[str, bool]
     observed: dict[str, np.ndarray]
-    plates: dict[str, Sample]
+    plates: dict[str, Subsample]
     axes: dict[str, list[str]]
 
 
 class Rows(Messenger):
-    """Makes the plates that subsample see the rows of `index`, or all rows where it has none for them.
+    """Effect handler that makes each plate use the rows `index[name]`, or all rows if it is not in `index`.
 
-    NumPyro weighs a plate's sites by size / number of rows seen: 1 for all rows, and an unbiased N/B for B random ones.
-    All rows are known when JAX traces the model, so that they can index NumPy arrays. Observed NumPy arrays become
-    JAX's, as NumPyro compares the former with traced supports in NumPy.
+    NumPyro scales the log density of a plate's sites by size / number of rows: 1 for all rows, and an unbiased N/B for
+    B random ones. The indices of all rows are compile-time constants, so that they can index NumPy arrays. Observed
+    NumPy arrays become JAX arrays, because NumPyro would compare them with traced supports in NumPy.
     """
 
-    def __init__(self, fn: Model | None = None, index: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, fn: ModelFunction | None = None, index: Mapping[str, Any] | None = None) -> None:
         self.index = index or {}
-        self.plates: dict[str, Sample] = {}
+        self.plates: dict[str, Subsample] = {}
         super().__init__(fn)
 
     def process_message(self, msg: Any) -> None:
@@ -61,16 +63,16 @@ class Rows(Messenger):
             msg["value"] = jnp.asarray(msg["value"])
         if msg["type"] != "plate":
             return
-        size, seen = msg["args"]
+        size, subsample_size = msg["args"]
         with jax.ensure_compile_time_eval():
             rows = self.index.get(msg["name"], jnp.arange(size))
-        if seen not in (None, size):
-            self.plates[msg["name"]] = Sample(size, seen)
+        if subsample_size not in (None, size):
+            self.plates[msg["name"]] = Subsample(size, subsample_size)
         msg["args"], msg["value"] = (size, len(rows)), rows
 
 
-def sites_of(model: Model, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Sites:
-    """Run the model once, on all rows; a model that fails is refused with its reason."""
+def sites_of(model: ModelFunction, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Sites:
+    """Run the model once, on all rows; raises TargetError with the reason if it fails or has no latent sites."""
     trace, plates = _trace(model, args, kwargs)
     samples = {name: site for name, site in trace.items() if site["type"] == "sample"}
     latent = {name: site for name, site in samples.items() if not site["is_observed"]}
@@ -87,8 +89,8 @@ def sites_of(model: Model, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> 
     )
 
 
-def impossible(model: Model, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
-    """Which sites have no finite log density where the model starts."""
+def impossible(model: ModelFunction, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
+    """Error suffix that lists the sites whose log density is not finite at the initial point."""
     trace, _ = _trace(model, args, kwargs)
     found = []
     for name, site in trace.items():
@@ -100,8 +102,10 @@ def impossible(model: Model, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -
     return f"not finite at {', '.join(found)}" if found else "its gradient is not finite"
 
 
-def _trace(model: Model, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Sample]]:
-    """The sites of one run, and the plates that subsample."""
+def _trace(
+    model: ModelFunction, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, Subsample]]:
+    """The trace of one run of the model, and the plates that subsample."""
     rows = Rows(handlers.substitute(handlers.seed(model, jax.random.key(0)), substitute_fn=init_to_uniform))
     try:
         with handlers.block():
@@ -115,12 +119,12 @@ def _is_discrete(site: Any) -> bool:
 
 
 def _is_data(site: Any) -> bool:
-    """Observed, and not a `numpyro.factor`."""
+    """Whether a site is observed, and not a `numpyro.factor`."""
     return site["is_observed"] and not site["infer"].get("is_auxiliary", False)
 
 
 def _axes(site: Any) -> list[str]:
-    """A name for each axis of a site's value: its plate's, or the site's own with a number."""
+    """A name for each axis of a site's value: the name of its plate, or the name of the site with a number."""
     shape = jnp.shape(site["value"])
     names = [f"{site['name']}_dim_{i}" for i in range(len(shape))]
     events = site["fn"].event_dim if site["type"] == "sample" else len(shape) - len(site["cond_indep_stack"])
@@ -131,7 +135,7 @@ def _axes(site: Any) -> list[str]:
     return names
 
 
-def hint(plates: Mapping[str, Sample]) -> str:
-    """What is behind most failures of a model that subsamples."""
-    shown = ", ".join(f"{name} ({plate.seen} of {plate.size})" for name, plate in plates.items())
-    return f". Its plate {shown} must index data with all rows: data[rows], or numpyro.subsample" if plates else ""
+def hint(plates: Mapping[str, Subsample]) -> str:
+    """Error suffix with the most likely cause of a failure in a model that subsamples; empty for other models."""
+    shown = ", ".join(f"{name} ({plate.subsample_size} of {plate.size})" for name, plate in plates.items())
+    return f". Its plate {shown} must index the full data: use data[rows], or numpyro.subsample" if plates else ""

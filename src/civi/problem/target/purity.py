@@ -1,4 +1,4 @@
-"""Is a log density a function of z alone? JAX calls it once and keeps the program it wrote."""
+"""Check that a log density is a pure function of z, because JAX traces it once and reuses the compiled program."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from civi.problem.target.base import Target
 
 
 def check_pure(target: Target) -> None:
-    """Refuse a log density that leaves traced values behind, or that is another function at every call.
+    """Raise TargetError if a log density leaks traced values or is not deterministic.
 
-    A list that grows, a counter or np.random inside would be frozen at its value in the one call that JAX makes.
+    A growing list, a counter or np.random inside it would be frozen at its value during the only call that JAX makes.
     """
     try:
         with jax.checking_leaks():
@@ -25,23 +25,23 @@ def check_pure(target: Target) -> None:
         if not str(error).startswith("Leaked"):
             raise
         raise TargetError(
-            "the log density keeps a value of its own call in a global, an attribute or an outer list: JAX calls it "
-            "once only, so return what is needed (numpyro.deterministic in a model)"
+            "the log density stores a traced value in a global, an attribute or an outer list: JAX calls it only once, "
+            "so return what you need instead (in a model, use numpyro.deterministic)"
         ) from error
     if not _same(_traced(target), _traced(target), target.dim):
         raise TargetError(
-            "the log density is another function at every call: JAX calls it once only, so leave out Python's side "
-            "effects (counters, np.random, time)"
+            "the log density is not deterministic: JAX calls it only once, so remove Python side effects (counters, "
+            "np.random, time)"
         )
 
 
 def _traced(target: Target) -> Any:
-    """The program, from a call of its own: JAX remembers the trace of a function it has seen."""
+    """The program from a new trace; the lambda is new at each call, because JAX caches traces by function."""
     return jax.make_jaxpr(lambda z: target.log_prob(z))(jax.ShapeDtypeStruct((target.dim,), float))
 
 
 def _same(first: Any, second: Any, dim: int) -> bool:
-    """Equal to the letter; else equal in value at one point, as names and addresses may differ."""
+    """Whether two programs have the same text or, since names and addresses may differ, the same value at one point."""
     constants = zip(first.consts, second.consts, strict=False)
     if _text(first) == _text(second) and all(_equal(a, b) for a, b in constants):
         return True

@@ -1,4 +1,4 @@
-"""Bayesian logistic regression (appendix B): Bernoulli likelihood, Gaussian prior, all rows or a batch."""
+"""Bayesian logistic regression (appendix B): Bernoulli likelihood and Gaussian prior, on all rows or a mini-batch."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ ROWS = 10_000
 class LogisticRegression(eqx.Module):
     """log p(y, z) = weight sum_n [y_n x_n z - log(1 + exp(x_n z))] + log N(z; 0, prior_scale^2 I).
 
-    `weight` is 1 for all rows and N/B for a batch of B rows, so that a batch's log density is unbiased.
-    x may have more rows than y, where it lies on many devices; those do not count.
+    `weight` is 1 for all rows and N/B for a mini-batch of B rows, so that the mini-batch log density is unbiased.
+    On many devices x may be padded to more rows than y; the padding is ignored.
     """
 
     x: Float[Array, "M D"] = data_rows()
@@ -31,7 +31,7 @@ class LogisticRegression(eqx.Module):
 
     @property
     def rows(self) -> int:
-        """N."""
+        """Number of rows of data."""
         return len(self.y)
 
     def log_prob(self, z: Float[Array, " D"]) -> Float[Array, ""]:
@@ -40,7 +40,7 @@ class LogisticRegression(eqx.Module):
         return self.weight * self._log_likelihood(z) - 0.5 * standard @ standard - log_volume
 
     def _log_likelihood(self, z: Float[Array, " D"]) -> Float[Array, ""]:
-        """ROWS rows at a time, so that a million rows need no more memory for many z than ten thousand."""
+        """Process ROWS rows at a time, so that the memory for many z does not grow with the number of rows."""
         blocks, x = self.rows // ROWS, self.x[: self.rows]
         if blocks < 2:
             return _log_bernoulli(x, self.y, z)
@@ -54,7 +54,7 @@ class LogisticRegression(eqx.Module):
         return jax.lax.scan(add, rest, whole)[0]
 
     def batch(self, key: PRNGKeyArray, count: int) -> LogisticRegression:
-        """The same posterior seen through `count` rows drawn with replacement."""
+        """The posterior on a mini-batch of `count` rows, drawn with replacement."""
         index = jax.random.randint(key, (count,), 0, self.rows)
         x, y = spread((self.x[index], self.y[index]), "inner")
         return LogisticRegression(x, y, self.weight * self.rows / count, self.prior_scale)

@@ -1,4 +1,4 @@
-"""From a vector in R^dim to what the user asked for: the vector itself, or a pytree of arrays."""
+"""Maps from a vector in R^dim to the user's space: the vector itself, or a pytree of arrays."""
 
 from __future__ import annotations
 
@@ -14,39 +14,39 @@ from civi.errors import TargetError
 
 
 @dataclass(frozen=True)
-class Vector:
-    """z as it is."""
+class VectorSpace:
+    """The space of vectors: z is returned unchanged."""
 
     def __call__(self, z: Array) -> Array:
-        """z."""
+        """z itself."""
         return z
 
 
 @dataclass(frozen=True)
-class Tree:
-    """A vector cut into the leaves of a pytree, in its order; of any precision."""
+class TreeSpace:
+    """The space of pytrees with a given structure: z is split into the leaves in order, and keeps its dtype."""
 
     structure: Any
     shapes: tuple[tuple[int, ...], ...]
 
     @classmethod
-    def like(cls, example: Any) -> Tree:
-        """The structure and shapes of this pytree."""
+    def like(cls, example: Any) -> TreeSpace:
+        """The space of pytrees with the structure and the shapes of `example`."""
         leaves, structure = jax.tree.flatten(example)
         return cls(structure, tuple(jnp.shape(leaf) for leaf in leaves))
 
     @property
     def sizes(self) -> list[int]:
-        """Numbers in each leaf."""
+        """Number of elements of each leaf."""
         return [math.prod(shape) for shape in self.shapes]
 
     @property
     def dim(self) -> int:
-        """Numbers in all leaves."""
+        """Total number of elements."""
         return sum(self.sizes)
 
     def __call__(self, z: Array) -> Any:
-        """The pytree of this vector."""
+        """The pytree that this vector represents."""
         ends = [sum(self.sizes[: i + 1]) for i in range(len(self.shapes))]
         parts = jnp.split(z, ends[:-1])
         leaves = [part.reshape(shape) for part, shape in zip(parts, self.shapes, strict=True)]
@@ -54,12 +54,12 @@ class Tree:
 
 
 @dataclass(frozen=True)
-class Unknown:
-    """The space of a posterior that was loaded without the model it belongs to."""
+class UnknownSpace:
+    """The space of a posterior that was loaded without its model."""
 
     def __call__(self, z: Array) -> Any:
-        """There is no way to the user's space without the user's code."""
+        """Raise TargetError: the map to the user's space needs the user's code."""
         raise TargetError(
             "draws in the names and space of the target need the target: load with civi.load(path, target, *args), or "
-            "take sample_unconstrained"
+            "use sample_unconstrained"
         )

@@ -1,6 +1,6 @@
-"""The three toy targets, exactly as in appendix B: normalised log density and exact sampler.
+"""The three toy targets, exactly as in appendix B: normalised log densities and exact samplers.
 
-Other papers' "banana" and "multimodal" have other constants; results here are for these.
+The "banana" and "multimodal" targets of other papers have different constants, so results are not comparable.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ LOG_2PI = float(np.log(2 * np.pi))
 
 
 class GaussianMixture(eqx.Module):
-    """Equally weighted Gaussian components N(mean, L L^T), with W = L^-1 kept so that a density is one product."""
+    """Equally weighted Gaussian components N(mean, L L^T); `whitening` holds the inverses L^-1."""
 
     means: Float[Array, "C D"]
     factors: Float[Array, "C D D"]
@@ -24,7 +24,7 @@ class GaussianMixture(eqx.Module):
 
     @classmethod
     def of(cls, means: np.ndarray, covariances: np.ndarray) -> GaussianMixture:
-        """The mixture with these moments."""
+        """The mixture of components with these means and covariances."""
         factors = np.linalg.cholesky(covariances)
         return cls(*(jnp.asarray(array, float) for array in (means, factors, np.linalg.inv(factors))))
 

@@ -1,4 +1,4 @@
-"""A user's own log density or NumPyro model as a target, checked before anything is computed with it."""
+"""A user's log density or NumPyro model as a target, with checks before training."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from civi.errors import SettingError, TargetError, require
 from civi.problem.target.base import LogDensity, Target, check_shape
 from civi.problem.target.numpyro_model import NumPyroTarget, numpyro_target
 from civi.problem.target.purity import check_pure
-from civi.problem.target.space import Tree, Vector
+from civi.problem.target.space import TreeSpace, VectorSpace
 
 STARTS = 16
 
@@ -23,9 +23,14 @@ STARTS = 16
 def user_target(
     target: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], dim: int | None, example: Any
 ) -> tuple[Target, Callable[[Array], Any]]:
-    """The target in R^dim, and the way back to the user's space.
+    """The target in R^dim, and the map from R^dim back to the user's space.
 
-    With `dim` or an `example`, `target` is a log density whose first argument is z; else it is a NumPyro model.
+    Args:
+        target: a log density with z as its first argument if `dim` or `example` is given, otherwise a NumPyro model.
+        args: further positional arguments of `target`.
+        kwargs: further keyword arguments of `target`.
+        dim: length of the vector z.
+        example: a pytree with the structure and shapes of z; give either this or `dim`.
     """
     if dim is not None and example is not None:
         raise SettingError("give dim (for a log density of a vector) or example (of a pytree), not both")
@@ -41,12 +46,12 @@ def user_target(
         raise TargetError(f"{error}{with_nan}") from error.__cause__
     check_pure(made)
     if with_nan and not _finite_somewhere(made):
-        raise TargetError(f"the log density is not a finite number anywhere near 0{with_nan}")
+        raise TargetError(f"the log density is not finite at any point tried near 0{with_nan}")
     return made, space
 
 
 def batch_size(target: Target) -> int | None:
-    """How many rows of data a step should see: what the model's plates say, or None for all."""
+    """The mini-batch size that a NumPyro model's plates ask for; None for all rows."""
     return target.batch_size if isinstance(target, NumPyroTarget) else None
 
 
@@ -55,10 +60,10 @@ def _density(
 ) -> tuple[Target, Callable[[Array], Any]]:
     if dim is not None:
         bound = (lambda z: target(z, *args, **kwargs)) if args or kwargs else target
-        return LogDensity(bound, dim), Vector()
-    tree = Tree.like(example)
+        return LogDensity(bound, dim), VectorSpace()
+    tree = TreeSpace.like(example)
     if not tree.dim:
-        raise TargetError("the example has no numbers: give one value for each parameter")
+        raise TargetError("the example has no elements: give one value for each parameter")
     return LogDensity(lambda z: target(tree(z), *args, **kwargs), tree.dim), tree
 
 
@@ -70,7 +75,7 @@ def _model(
 
 
 def _named(target: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], is_density: bool) -> Any:
-    """The arguments by the names that the function gives them."""
+    """The arguments (without z) by the names of the function's parameters; raises TargetError if they do not match."""
     try:
         signature = inspect.signature(target)
     except (TypeError, ValueError):
@@ -84,14 +89,14 @@ def _named(target: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[st
 
 
 def _with_nan(named: Any) -> str:
-    """Which arguments hold numbers that are not numbers, as the end of a sentence."""
+    """Error suffix that lists the arguments with NaN; empty if there are none."""
     found = []
     for path, leaf in jax.tree_util.tree_leaves_with_path(named):
         if isinstance(leaf, float | np.ndarray | jax.Array) and jnp.issubdtype(jnp.result_type(leaf), jnp.floating):
             count, size = int(np.isnan(np.asarray(leaf)).sum()), np.size(leaf)
             name = ".".join(str(getattr(part, "key", getattr(part, "idx", part))) for part in path)
             found += [f"{name} ({count} of {size} values)"] if count else []
-    return f"; there is NaN in the data, in {', '.join(found)}: fill it in, or drop the rows" if found else ""
+    return f"; the data contain NaN, in {', '.join(found)}: impute it, or drop the rows" if found else ""
 
 
 def _finite_somewhere(target: Target) -> bool:
