@@ -23,7 +23,7 @@ from civi.experiment.data.images import ImageData
 from civi.experiment.plan import Plan
 from civi.experiment.tasks import TASKS
 from civi.parallel.mesh import make_mesh, place
-from civi.parallel.team import ALONE, Address, Team, joined
+from civi.parallel.team import SINGLE_PROCESS, Address, Team, join_team
 from civi.parts import split
 from civi.problem import make_problem
 from civi.progress import TrainingBar
@@ -57,14 +57,14 @@ def plan(task: str, seed: int = 0, *changes: str) -> Plan:
     return Plan.make(task, "civi", "default", seed, STEPS, [*(TOY if task == "banana" else IMAGES), *changes])
 
 
-def fit(chosen: Plan, folder: Path, team: Team = ALONE) -> None:
+def fit(chosen: Plan, folder: Path, team: Team = SINGLE_PROCESS) -> None:
     context = RunContext(folder, Console(quiet=True), checkpoint_every=EVERY, team=team)
     civi.experiment.run.run(chosen, context)
 
 
 def on_four_devices(folder: Path) -> None:
     """Both runs, and what the program of a step of the second looks like."""
-    with joined(Address(), inner=2) as team:
+    with join_team(Address(), inner=2) as team:
         fit(plan("banana"), folder / "two-by-two", team)
     images, mesh = plan("mnist"), make_mesh()
     fit(images, folder / "images", Team(mesh))

@@ -8,10 +8,10 @@ import pytest
 from typer.testing import CliRunner
 
 from civi.cli.main import app
-from civi.experiment.outcome import Curve, Outcome, ranked
 from civi.experiment.plan import Plan
 from civi.experiment.report.comparison import _around_the_ends, happened
 from civi.experiment.runners import runner_of
+from civi.experiment.solver_result import Curve, SolverResult, ranked
 from civi.experiment.tasks import TASKS
 from civi.inference.diagnose.divergence import log_ratio_bounds
 from civi.problem import make_problem
@@ -83,7 +83,7 @@ def test_many_seeds_at_once_are_the_single_runs():
 
 def outcome(name, kl, diverged=(None, None)):
     measures = [{"kl": value} for value in kl]
-    return Outcome(name, measures, Curve(), list(diverged), 1.0, 0.0, 10, {}, np.zeros((4, 2)))
+    return SolverResult(name, measures, Curve(), list(diverged), 1.0, 0.0, 10, {}, np.zeros((4, 2)))
 
 
 def test_curves_are_shown_where_they_end_whatever_a_run_that_diverged_ends_with():

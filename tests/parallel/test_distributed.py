@@ -23,7 +23,7 @@ from civi.parallel.mesh import make_mesh
 from many_devices import EVERY, STEPS, TOY, fit, plan
 from saved_runs import arrays
 
-GONE = "civi: error: a process of this run is gone, so this one ends too: restart all processes with --resume"
+GONE = "civi: error: another process of this run has failed: restart all processes with --resume"
 # Sums in another order make 4e-6 of an array's largest number in 200 steps, half of the samples more than 0.1.
 DRIFT = 1e-4
 

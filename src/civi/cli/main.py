@@ -69,7 +69,7 @@ def run(
     from civi.experiment.context import RunContext  # noqa: PLC0415 start-up time
     from civi.experiment.plan import Plan  # noqa: PLC0415 start-up time
     from civi.experiment.run import run as run_plan  # noqa: PLC0415 start-up time
-    from civi.parallel.team import ALONE, Address, joined  # noqa: PLC0415 start-up time
+    from civi.parallel.team import SINGLE_PROCESS, Address, join_team  # noqa: PLC0415 start-up time
     from civi.progress import console  # noqa: PLC0415 start-up time
 
     address = Address(coordinator, processes, process)
@@ -80,7 +80,11 @@ def run(
     plan = Plan.make(found, solver, recipe, seed, steps, set_ or [])
     folder = out or Path("runs") / f"{task}-{solver}-{recipe}-{seed}"
     try:
-        with joined(address, inner_devices, wait, whole_data=whole_data) if distributed else nullcontext(ALONE) as team:
+        with (
+            join_team(address, inner_devices, wait, whole_data=whole_data)
+            if distributed
+            else nullcontext(SINGLE_PROCESS) as team
+        ):
             run_plan(plan, RunContext(folder, console(), force, resume, checkpoint_every, team))
     except KeyboardInterrupt:
         typer.echo(f"civi: interrupted; go on with the same command and --resume (folder {folder})", err=True)

@@ -10,14 +10,14 @@ from rich.live import Live
 
 from civi.errors import require
 from civi.experiment import run_folder
-from civi.experiment.outcome import Outcome, ranked
 from civi.experiment.plan import Plan
 from civi.experiment.report.comparison import draw_curves, live_table, markdown
 from civi.experiment.runners import runner_of
+from civi.experiment.solver_result import SolverResult, ranked
 from civi.files import write_json, write_text
 
 
-def compare(plans: Sequence[Plan], seeds: int, folder: Path, console: Console, *, force: bool) -> list[Outcome]:
+def compare(plans: Sequence[Plan], seeds: int, folder: Path, console: Console, *, force: bool) -> list[SolverResult]:
     """Run every plan with seeds 0, 1, ..., show the table as it grows, and write it after every solver.
 
     Args:
@@ -34,7 +34,7 @@ def compare(plans: Sequence[Plan], seeds: int, folder: Path, console: Console, *
         plan.source()
     run_folder.prepare(folder, force=force)
     (folder / "figures").mkdir(exist_ok=True)
-    done: list[Outcome] = []
+    done: list[SolverResult] = []
     names = [plan.solver for plan in plans]
     with Live(live_table(done, names, "compiling", task), console=console, auto_refresh=False) as live:
         for i, plan in enumerate(plans):

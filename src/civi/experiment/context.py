@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.console import Console
 
 from civi.errors import require
-from civi.parallel.team import ALONE, Team
+from civi.parallel.team import SINGLE_PROCESS, Team
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class RunContext:
     force: bool = False
     resume: bool = False
     checkpoint_every: int | None = None
-    team: Team = ALONE
+    team: Team = SINGLE_PROCESS
 
     def __post_init__(self) -> None:
         every = self.checkpoint_every

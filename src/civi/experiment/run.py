@@ -35,9 +35,9 @@ def run(plan: Plan, context: RunContext) -> dict[str, Any]:
     context = replace(context, console=team.console(context.console))
     source = plan.source()
     team.check_same(plan.described(), context.force, context.resume, context.checkpoint_every)
-    team.first(lambda: _prepare(plan, context))
+    team.run_on_leader(lambda: _prepare(plan, context))
     posterior, measures = runner_of(plan).run(plan, source, context)
-    if not team.leads:
+    if not team.is_leader:
         return {}
     metrics = _judge(plan, posterior, measures, context)
     folder, console = context.folder, context.console

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from civi.experiment.context import RunContext
-from civi.experiment.outcome import Outcome
 from civi.experiment.plan import Plan
 from civi.experiment.sampling import run_sampling, sample_seeds
+from civi.experiment.solver_result import SolverResult
 from civi.experiment.training import run_training, train_seeds
 from civi.inference.nuts import Nuts
 from civi.inference.posterior import Posterior
@@ -19,7 +19,7 @@ class Runner(NamedTuple):
     """`run` does one run in its context; `run_seeds` does many without files, for a comparison."""
 
     run: Callable[[Plan, Any, RunContext], tuple[Posterior, dict[str, Any]]]
-    run_seeds: Callable[[Plan, Sequence[int], Callable[[int], None]], Outcome]
+    run_seeds: Callable[[Plan, Sequence[int], Callable[[int], None]], SolverResult]
 
 
 RUNNERS: dict[type, Runner] = {Settings: Runner(run_training, train_seeds), Nuts: Runner(run_sampling, sample_seeds)}

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from civi.experiment.context import RunContext
-from civi.experiment.outcome import Curve, Outcome
 from civi.experiment.plan import Plan
+from civi.experiment.solver_result import Curve, SolverResult
 from civi.inference.posterior import Posterior, SampledPosterior
 
 
@@ -23,7 +23,7 @@ def run_sampling(plan: Plan, source: Any, context: RunContext) -> tuple[Posterio
     return SampledPosterior(reference=reference, message=message, seconds=seconds), {"message": message} | measures
 
 
-def sample_seeds(plan: Plan, seeds: Sequence[int], progress: Callable[[int], None]) -> Outcome:
+def sample_seeds(plan: Plan, seeds: Sequence[int], progress: Callable[[int], None]) -> SolverResult:
     """The chains of every seed, measured as the other solvers are."""
     source, nuts = plan.source(), plan.settings
     begun = time.perf_counter()
@@ -34,4 +34,6 @@ def sample_seeds(plan: Plan, seeds: Sequence[int], progress: Callable[[int], Non
     never: list[int | None] = [None] * len(seeds)
     settings = plan.described()["settings"]
     measures = [one.measures for one in judged]
-    return Outcome("nuts", measures, Curve(), never, seconds, 0.0, nuts.warmup + nuts.draws, settings, judged[0].shown)
+    return SolverResult(
+        "nuts", measures, Curve(), never, seconds, 0.0, nuts.warmup + nuts.draws, settings, judged[0].shown
+    )

@@ -15,10 +15,10 @@ from jax.sharding import Mesh
 
 from civi.experiment.checkpoint import Checkpoints, History
 from civi.experiment.context import RunContext
-from civi.experiment.outcome import Curve, Outcome
 from civi.experiment.plan import Plan
+from civi.experiment.solver_result import Curve, SolverResult
 from civi.inference.posterior import AmortisedPosterior, Posterior, SemiImplicitPosterior
-from civi.parallel.mesh import everywhere, on_device, on_host, place
+from civi.parallel.mesh import on_device, on_host, place, replicate_to_mesh
 from civi.parts import split
 from civi.problem import AutoencoderProblem, make_problem
 from civi.progress import TrainingBar
@@ -70,7 +70,7 @@ def train_and_save(plan: Plan, problem: Any, key: jax.Array, checkpoints: Checkp
             state, history, damaged = checkpoints.restore(state)
             for line in damaged:
                 console.print(f"civi: warning: {line}", style="yellow", soft_wrap=True)
-        state = state if team.mesh is None else everywhere(state, team.mesh)
+        state = state if team.mesh is None else replicate_to_mesh(state, team.mesh)
         latest = [(state, history)]
 
         def watch(state: RunState, history: History) -> None:
@@ -81,7 +81,7 @@ def train_and_save(plan: Plan, problem: Any, key: jax.Array, checkpoints: Checkp
         try:
             trained = train(solver, problem, key, resume=(state, history), watch=watch, pause_every=checkpoints.every)
         except BaseException:
-            if not team.is_many:
+            if not team.has_others:
                 checkpoints.save(*latest[0])
             raise
         checkpoints.save(*latest[0])
@@ -109,7 +109,7 @@ def _training_measures(trained: Trained, seconds: float) -> dict[str, Any]:
     }
 
 
-def train_seeds(plan: Plan, seeds: Sequence[int], progress: Callable[[int], None]) -> Outcome:
+def train_seeds(plan: Plan, seeds: Sequence[int], progress: Callable[[int], None]) -> SolverResult:
     """Train with every seed inside one compiled program, and measure each."""
     settings, source = plan.settings, plan.source()
     solver = settings.solver
@@ -146,7 +146,7 @@ def train_seeds(plan: Plan, seeds: Sequence[int], progress: Callable[[int], None
         one = eqx.combine(jax.tree.map(lambda leaf, i=i: leaf[i], trained.state.output), fixed)
         judged.append(plan.task.judge(posterior_of(one), (measure_keys[i], draw_keys[i]), "quick"))
     batch = settings.problem.batch
-    return Outcome(
+    return SolverResult(
         plan.solver,
         [one.measures for one in judged],
         curve,

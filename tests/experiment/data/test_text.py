@@ -9,7 +9,7 @@ import pytest
 
 from civi.errors import DataError, SettingError
 from civi.experiment.data import SETS
-from civi.experiment.data.text import Sentences, TextData, buckets, decode, penn_treebank, unigram_perplexity
+from civi.experiment.data.text import TextData, TextSplit, buckets, decode, penn_treebank, unigram_perplexity
 
 TRAIN = " the cat sat \n\n the dog sat on the <unk> \n   \n a dog \n"
 VALID = " the zebra sat \n"
@@ -78,8 +78,8 @@ def test_line_ends_and_a_byte_order_mark_are_no_matter(text, put):
     assert np.array_equal(again.train.words, text.train.words)
 
 
-def of_lengths(lengths) -> Sentences:
-    return Sentences(np.zeros((len(lengths), max(lengths)), np.int32), np.array(lengths, np.int32))
+def of_lengths(lengths) -> TextSplit:
+    return TextSplit(np.zeros((len(lengths), max(lengths)), np.int32), np.array(lengths, np.int32))
 
 
 def test_every_row_is_in_the_narrowest_bucket_that_holds_it():

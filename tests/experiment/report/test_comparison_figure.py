@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 
-from civi.experiment.outcome import Curve, Outcome
 from civi.experiment.report import comparison
 from civi.experiment.report.comparison import draw_curves
+from civi.experiment.solver_result import Curve, SolverResult
 from civi.experiment.tasks import find_task
 
 VALUES = [[8.0, 6.0, 7.0], [3.0, 5.0, 4.0], [2.0, 1.0, 9.0]]
@@ -16,7 +16,7 @@ def outcome(name, values=VALUES, epochs=None):
     seeds = len(values[0]) if values else 3
     steps = [10 * i for i in range(len(values))]
     curve = Curve(steps, [0.5 * step for step in steps], values)
-    return Outcome(name, [{}] * seeds, curve, [None] * seeds, 1.0, 0.0, 20, {}, np.zeros((4, 2)), epochs)
+    return SolverResult(name, [{}] * seeds, curve, [None] * seeds, 1.0, 0.0, 20, {}, np.zeros((4, 2)), epochs)
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ PADDING, END, UNKNOWN = "<pad>", "</s>", "<unk>"
 SPLITS = ("train", "valid", "test")
 
 
-class Sentences(NamedTuple):
+class TextSplit(NamedTuple):
     """Word numbers (N, L), padded with 0, and how many of a row are words, the end of the sentence among them."""
 
     words: np.ndarray
@@ -30,9 +30,9 @@ class Sentences(NamedTuple):
 class TextData(NamedTuple):
     """The three parts of a text and the word of each number."""
 
-    train: Sentences
-    valid: Sentences
-    test: Sentences
+    train: TextSplit
+    valid: TextSplit
+    test: TextSplit
     vocabulary: tuple[str, ...]
     source: str
 
@@ -79,16 +79,16 @@ def _vocabulary(lines: list[list[str]]) -> tuple[str, ...]:
     return (PADDING, END, *sorted(counts, key=lambda word: (-counts[word], word)))
 
 
-def _numbered(lines: list[list[str]], numbers: dict[str, int], longest: int) -> Sentences:
+def _numbered(lines: list[list[str]], numbers: dict[str, int], longest: int) -> TextSplit:
     lengths = np.array([min(len(line), longest) + 1 for line in lines], np.int32)
     words = np.full((len(lines), lengths.max()), numbers[PADDING], np.int32)
     rest = numbers[UNKNOWN]
     for row, line, length in zip(words, lines, lengths, strict=True):
         row[:length] = [*(numbers.get(word, rest) for word in line[: length - 1]), numbers[END]]
-    return Sentences(words, lengths)
+    return TextSplit(words, lengths)
 
 
-def buckets(sentences: Sentences, widths: Sequence[int]) -> list[tuple[int, np.ndarray]]:
+def buckets(sentences: TextSplit, widths: Sequence[int]) -> list[tuple[int, np.ndarray]]:
     """Rows by the smallest width that holds them, in the order of the file; widths without a row are left out."""
     increasing = len(widths) > 0 and widths[0] > 0 and all(a < b for a, b in pairwise(widths))
     require(increasing, f"widths must increase: {widths}")
@@ -110,7 +110,7 @@ def unigram_perplexity(text: TextData, split: str = "test") -> float:
     return float(np.exp(-(here @ log_p) / here.sum()))
 
 
-def _counts(sentences: Sentences, size: int) -> np.ndarray:
+def _counts(sentences: TextSplit, size: int) -> np.ndarray:
     """How often each word but padding occurs."""
     return np.bincount(sentences.words.ravel(), minlength=size)[1:]
 

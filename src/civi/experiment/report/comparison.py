@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from rich.table import Table
 
-from civi.experiment.outcome import Compared, Outcome, ranked
+from civi.experiment.solver_result import Compared, SolverResult, ranked
 
 matplotlib.use("Agg")
 STYLES = ("-", "--", ":")
@@ -23,7 +23,7 @@ def _header(task: Compared) -> list[str]:
     return ["solver", "mean", "sd over seeds", "worst", task.secondary_metric, "seconds a seed", "what happened"]
 
 
-def cells(outcome: Outcome, task: Compared) -> list[str]:
+def cells(outcome: SolverResult, task: Compared) -> list[str]:
     """One row of the table."""
     values, others = outcome.values(task.primary_metric), outcome.values(task.secondary_metric)
     if len(values):
@@ -35,7 +35,7 @@ def cells(outcome: Outcome, task: Compared) -> list[str]:
     return [outcome.solver, *numbers, other, f"{outcome.seconds:.1f}", happened(outcome)]
 
 
-def happened(outcome: Outcome) -> str:
+def happened(outcome: SolverResult) -> str:
     """Finished, or how many seeds diverged and when."""
     steps = [step for step in outcome.diverged if step is not None]
     if steps:
@@ -46,7 +46,7 @@ def happened(outcome: Outcome) -> str:
     return f"finished {outcome.steps} steps"
 
 
-def live_table(done: Sequence[Outcome], waiting: Sequence[str], now: str, task: Compared) -> Table:
+def live_table(done: Sequence[SolverResult], waiting: Sequence[str], now: str, task: Compared) -> Table:
     """What is known so far, best first, then what runs and what waits."""
     title = f"{task.name}: {task.primary_metric} of each solver, best first"
     table = Table(title=title, title_justify="left")
@@ -59,7 +59,7 @@ def live_table(done: Sequence[Outcome], waiting: Sequence[str], now: str, task: 
     return table
 
 
-def markdown(best_first: Sequence[Outcome], task: Compared) -> str:
+def markdown(best_first: Sequence[SolverResult], task: Compared) -> str:
     """The final table."""
     rows = [cells(outcome, task) for outcome in best_first]
     header = _header(task)
@@ -68,7 +68,7 @@ def markdown(best_first: Sequence[Outcome], task: Compared) -> str:
     return f"{title}\n\n" + "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
 
 
-def draw_curves(best_first: Sequence[Outcome], task: Compared, path: Path) -> Path:
+def draw_curves(best_first: Sequence[SolverResult], task: Compared, path: Path) -> Path:
     """neg_elbo by the common estimator against steps and seconds: median and range over seeds."""
     figure = Figure(figsize=(11, 4.8), layout="constrained")
     left, right = figure.subplots(1, 2, sharey=True)
@@ -94,7 +94,7 @@ def draw_curves(best_first: Sequence[Outcome], task: Compared, path: Path) -> Pa
     return path
 
 
-def _around_the_ends(drawn: Sequence[Outcome]) -> tuple[float | None, float | None]:
+def _around_the_ends(drawn: Sequence[SolverResult]) -> tuple[float | None, float | None]:
     """Limits that show where the curves end and, from a quarter of the way on, how they got there.
 
     Where they start may be orders of magnitude higher. What a run that diverged ends with may be any number, and counts

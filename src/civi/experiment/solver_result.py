@@ -36,7 +36,7 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class SolverResult:
     """One solver's row: measures by seed, curve, the step at which each seed diverged, if it did; seed 0's draws.
 
     epochs_a_step is the share of the data that a step sees, where it sees a batch.
@@ -64,10 +64,10 @@ class Outcome:
         return {name: value for name, value in content.items() if name != "draws"}
 
 
-def ranked(outcomes: Sequence[Outcome], measure: str) -> list[Outcome]:
+def ranked(outcomes: Sequence[SolverResult], measure: str) -> list[SolverResult]:
     """Smallest mean first; those that have the measure for fewer seeds, or not at all, after those that have it."""
 
-    def order(outcome: Outcome) -> tuple[int, float]:
+    def order(outcome: SolverResult) -> tuple[int, float]:
         values = outcome.values(measure)
         return -len(values), float(values.mean()) if len(values) else np.inf
 
