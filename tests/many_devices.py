@@ -1,7 +1,7 @@
-"""Runs for test_distributed.py in processes of their own: tasks without their measures, and a process that dies.
+"""Runs for test_distributed.py in separate processes: tasks without their measures, and a process that dies.
 
 python many_devices.py run ARGUMENTS      `civi run ARGUMENTS`; dies by SIGKILL at step DIE_AT, if that is set
-python many_devices.py four FOLDER        four virtual devices: the banana on two by two, images on four by one
+python many_devices.py four FOLDER        four virtual devices: the banana on a 2 x 2 mesh, images on a 4 x 1 mesh
 """
 
 import json
@@ -46,7 +46,7 @@ IMAGES = (
 
 
 def without_measures() -> None:
-    """Training is what matters here; images are few, and not as many as devices would like."""
+    """Replace the tasks by versions without measures; the number of images does not divide evenly among devices."""
     bits = np.random.default_rng(0).integers(0, 2, (ROWS, 12)).astype(np.uint8)
     few = ImageData(bits, bits[:2], grey=False, source="a few bits")
     TASKS["banana"], TASKS["mnist"] = Ready(ToyOnly("banana")), Ready(ImagesOnly("mnist", load=lambda: few))
@@ -63,7 +63,7 @@ def fit(chosen: Plan, folder: Path, team: Team = SINGLE_PROCESS) -> None:
 
 
 def on_four_devices(folder: Path) -> None:
-    """Both runs, and what the program of a step of the second looks like."""
+    """Run both, and write facts about the compiled step of the second one."""
     with join_team(Address(), inner=2) as team:
         fit(plan("banana"), folder / "two-by-two", team)
     images, mesh = plan("mnist"), make_mesh()
@@ -80,7 +80,7 @@ def on_four_devices(folder: Path) -> None:
         "all-reduced": ["".join(each) for each in reduced],
         "program": sorted(set(re.findall(r"f32\[\d+,12\]", program))),
         "part": pixels.sharding.shard_shape(pixels.shape),
-        "whole": all(leaf.is_fully_replicated for leaf in jax.tree.leaves(state)),
+        "replicated": all(leaf.is_fully_replicated for leaf in jax.tree.leaves(state)),
     }
     (folder / "facts.json").write_text(json.dumps(facts))
 

@@ -8,7 +8,7 @@ import numpy as np
 from civi.experiment.data.images import ImageData
 from civi.experiment.data.text import TextData, TextSplit
 from civi.experiment.tasks import find_task
-from civi.experiment.tasks.base import Judged
+from civi.experiment.tasks.base import Evaluation
 from civi.experiment.tasks.images import ImageTask
 from civi.experiment.tasks.toy import ToyTask
 
@@ -30,8 +30,8 @@ class Ready:
 class ToyOnly(ToyTask):
     """A toy that is trained and not measured."""
 
-    def judge(self, *_) -> Judged:
-        return Judged({}, np.zeros((4, 2)), np.zeros((4, 2)))
+    def evaluate(self, *_) -> Evaluation:
+        return Evaluation({}, np.zeros((4, 2)), np.zeros((4, 2)))
 
     def draw(self, *_) -> None:
         return
@@ -40,8 +40,8 @@ class ToyOnly(ToyTask):
 class ImagesOnly(ImageTask):
     """An autoencoder that is trained and not measured."""
 
-    def judge(self, *_) -> Judged:
-        return Judged({}, np.zeros((1, 2, 2, 2)), np.zeros((1, 2, 2, 2)))
+    def evaluate(self, *_) -> Evaluation:
+        return Evaluation({}, np.zeros((1, 2, 2, 2)), np.zeros((1, 2, 2, 2)))
 
     def draw(self, *_) -> None:
         return

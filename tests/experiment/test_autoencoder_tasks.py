@@ -236,7 +236,7 @@ def test_sentences_that_are_shown_come_with_what_was_made_of_them(ptb):
 @pytest.mark.parametrize("task", ["mnist", "ptb"])
 def test_nuts_is_refused(task, failing, tmp_path):
     message = failing("run", task, "--solver", "nuts", "--out", str(tmp_path / "run"))
-    assert message == f"nuts samples one posterior, and {task} has one for every datum: choose another solver"
+    assert message == f"nuts samples a single posterior, but {task} has one per datum: choose another solver"
     assert not (tmp_path / "run").exists()
 
 
@@ -338,7 +338,7 @@ def test_paper_has_the_family_of_its_table(task):
 
 @pytest.mark.parametrize("task", ["mnist", "mnist-dynamic", "fashion-mnist", "ptb"])
 def test_default_gives_all_solvers_the_same_batches(task):
-    with pytest.raises(SettingError, match="nuts samples one posterior"):
+    with pytest.raises(SettingError, match="nuts samples a single posterior"):
         settings_for(task, "nuts", "default")
     every = {name: settings_for(task, name, "default") for name in SOLVERS}
     batches = {(one.solver.steps, one.solver.samples.outer, one.problem) for one in every.values()}

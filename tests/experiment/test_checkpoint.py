@@ -149,7 +149,7 @@ def test_a_checkpoint_holds_the_history_up_to_its_step(undisturbed):
 @pytest.mark.parametrize("step", [1, 40])
 def test_an_interrupted_run_goes_on_to_the_same_end(interrupt, undisturbed, step):
     folder, message = interrupt(step)
-    assert message == f"civi: interrupted; go on with the same command and --resume (folder {folder})\n"
+    assert message == f"civi: interrupted; to resume, repeat the command with --resume (folder {folder})\n"
     assert kept(folder)[-1] == step
     assert not (folder / "metrics.json").exists()
     assert invoke(folder, "--resume").exit_code == 0

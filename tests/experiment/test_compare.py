@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from civi.cli.main import app
 from civi.experiment.plan import Plan
-from civi.experiment.report.comparison import _around_the_ends, happened
+from civi.experiment.report.comparison import _y_limits, happened
 from civi.experiment.runners import runner_of
 from civi.experiment.solver_result import Curve, SolverResult, ranked
 from civi.experiment.tasks import TASKS
@@ -90,10 +90,10 @@ def test_curves_are_shown_where_they_end_whatever_a_run_that_diverged_ends_with(
     good, bad = outcome("good", [1.0], [None]), outcome("bad", [1.0], [3])
     for one, values in ((good, [500.0, 30.0, 20.0, 12.0, 11.0]), (bad, [500.0, -1e15])):
         one.curve.neg_elbo.extend([value] for value in values)
-    low, high = _around_the_ends([good, bad])
+    low, high = _y_limits([good, bad])
     assert 10 < low < 11
     assert high == 30
-    assert _around_the_ends([bad])[0] < -1e14
+    assert _y_limits([bad])[0] < -1e14
 
 
 def test_ranking_puts_complete_results_first():
@@ -109,7 +109,7 @@ def test_ranking_puts_complete_results_first():
     ("options", "message"),
     [
         (["--seeds", "0"], "--seeds must be at least 1, not 0"),
-        (["--solvers", ","], "--solvers names no solver: give names with commas, or all"),
+        (["--solvers", ","], "--solvers names no solver: give names separated by commas, or all"),
         (["--solvers", "civi,sivy"], "unknown solver 'sivy': did you mean 'sivi'?"),
         (["--set", "problem.batch=5"], "problem.batch needs a target with rows of data"),
     ],

@@ -1,4 +1,4 @@
-"""Several solvers on one task, judged by one estimator: never by each method's own loss."""
+"""Compare several solvers on one task. All are evaluated by the same estimator, never by their own loss."""
 
 from __future__ import annotations
 
@@ -18,17 +18,20 @@ from civi.files import write_json, write_text
 
 
 def compare(plans: Sequence[Plan], seeds: int, folder: Path, console: Console, *, force: bool) -> list[SolverResult]:
-    """Run every plan with seeds 0, 1, ..., show the table as it grows, and write it after every solver.
+    """Run every plan with seeds 0, 1, ..., showing the table live; comparison.json is updated after every solver.
 
     Args:
         plans: one per solver, all of the same task.
         seeds: number of seeds.
-        folder: where table, figures and comparison.json go.
+        folder: where the table, the figures and comparison.json are written.
         console: where the table is shown.
-        force: whether to replace results that are in the folder.
+        force: whether to replace existing results in the folder.
+
+    Returns:
+        The result of every solver, best first.
     """
     require(seeds >= 1, f"--seeds must be at least 1, not {seeds}")
-    require(len(plans) > 0, "--solvers names no solver: give names with commas, or all")
+    require(len(plans) > 0, "--solvers names no solver: give names separated by commas, or all")
     task, numbers = plans[0].task, range(seeds)
     for plan in plans:
         plan.source()

@@ -1,4 +1,4 @@
-"""Where and how a run happens, apart from what is run."""
+"""The context of a run: folder, console, checkpoints, processes and devices."""
 
 from __future__ import annotations
 
@@ -13,10 +13,15 @@ from civi.parallel.team import SINGLE_PROCESS, Team
 
 @dataclass(frozen=True)
 class RunContext:
-    """The folder and console of a run, its processes and devices, and its checkpoints.
+    """Everything about a run except what is fitted.
 
-    force replaces a run that is in the folder, resume goes on from its last checkpoint. checkpoint_every is the number
-    of steps between checkpoints (None: by the default of `civi.experiment.checkpoint`).
+    Attributes:
+        folder: where the results are written.
+        console: where progress and results are shown.
+        force: whether to replace an existing run in the folder.
+        resume: whether to resume from the last checkpoint in the folder.
+        checkpoint_every: steps between checkpoints; None: the default of `civi.experiment.checkpoint`.
+        team: the processes and devices.
     """
 
     folder: Path

@@ -1,4 +1,4 @@
-"""How each kind of method is run: solvers are trained, NUTS is sampled."""
+"""The runner of each kind of method: solvers train, NUTS samples."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from civi.inference.settings import Settings
 
 
 class Runner(NamedTuple):
-    """`run` does one run in its context; `run_seeds` does many without files, for a comparison."""
+    """`run` does one run with its files; `run_seeds` runs several seeds for a comparison and writes no files."""
 
     run: Callable[[Plan, Any, RunContext], tuple[Posterior, dict[str, Any]]]
     run_seeds: Callable[[Plan, Sequence[int], Callable[[int], None]], SolverResult]

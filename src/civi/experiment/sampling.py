@@ -1,4 +1,4 @@
-"""Runs of NUTS, the reference: draws of the posterior and their quality, without a family to train."""
+"""Runs of NUTS, the reference method: posterior draws and convergence diagnostics, without training."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from civi.inference.posterior import Posterior, SampledPosterior
 
 
 def run_sampling(plan: Plan, source: Any, context: RunContext) -> tuple[Posterior, dict[str, Any]]:
-    """All chains, from the cache if they have been run before; the posterior and the measures of the run."""
+    """Sample all chains, or load them from the cache; the posterior, and status and times for metrics.json."""
     begun, nuts = time.perf_counter(), plan.settings
     with context.console.status(f"{plan.task.name}: sampling {nuts.chains} chains"):
         reference = nuts.cached(plan.task.name, source, plan.seed)
@@ -24,16 +24,16 @@ def run_sampling(plan: Plan, source: Any, context: RunContext) -> tuple[Posterio
 
 
 def sample_seeds(plan: Plan, seeds: Sequence[int], progress: Callable[[int], None]) -> SolverResult:
-    """The chains of every seed, measured as the other solvers are."""
+    """Sample the chains of every seed and evaluate them in the same way as the trained solvers."""
     source, nuts = plan.source(), plan.settings
     begun = time.perf_counter()
     posteriors = [SampledPosterior(reference=nuts.cached(plan.task.name, source, seed)) for seed in seeds]
     seconds = (time.perf_counter() - begun) / len(seeds)
     pairs = zip(posteriors, seeds, strict=True)
-    judged = [plan.task.judge(posterior, plan.keys(seed)[2:], "quick") for posterior, seed in pairs]
+    evaluated = [plan.task.evaluate(posterior, plan.keys(seed)[2:], "quick") for posterior, seed in pairs]
     never: list[int | None] = [None] * len(seeds)
     settings = plan.described()["settings"]
-    measures = [one.measures for one in judged]
+    measures = [one.measures for one in evaluated]
     return SolverResult(
-        "nuts", measures, Curve(), never, seconds, 0.0, nuts.warmup + nuts.draws, settings, judged[0].shown
+        "nuts", measures, Curve(), never, seconds, 0.0, nuts.warmup + nuts.draws, settings, evaluated[0].shown
     )

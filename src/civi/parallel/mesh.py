@@ -38,7 +38,7 @@ def make_mesh(inner: int = 1) -> Mesh:
 
 
 def shard(tree: Tree, axis: str) -> Tree:
-    """Shard the first axis of every array over this mesh axis; an array that does not divide evenly is left as it is."""
+    """Shard the first axis of every array over this mesh axis; an array that does not divide evenly is left alone."""
     mesh = jax.sharding.get_abstract_mesh()
     if mesh.empty:
         return tree

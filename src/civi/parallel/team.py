@@ -174,7 +174,7 @@ def _join(address: Address, inner: int, wait: int, watchdog: Watchdog) -> Team:
 def _connect(address: Address, wait: int) -> bool:
     """Start JAX's distributed runtime; False if no cluster was found.
 
-    The runtime installs a SIGTERM handler that ignores the signal. The default is restored, so SIGTERM ends the process.
+    The runtime installs a SIGTERM handler that ignores the signal. The default is restored, so SIGTERM ends the run.
     """
     try:
         jax.distributed.initialize(

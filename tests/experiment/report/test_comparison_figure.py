@@ -44,7 +44,7 @@ def test_every_solver_with_a_curve_is_drawn_with_its_median_and_range(drawn):
         assert to_hex(first.get_color()) != to_hex(second.get_color())
         heights = axes.collections[0].get_paths()[0].vertices[:, 1]
         assert (heights.min(), heights.max()) == (1, 9)
-    assert (left.get_xlabel(), right.get_xlabel()) == ("step", "seconds a seed")
+    assert (left.get_xlabel(), right.get_xlabel()) == ("step", "seconds per seed")
     assert figure.get_suptitle() == "banana: median and range over 3 seeds"
 
 

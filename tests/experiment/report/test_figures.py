@@ -66,7 +66,7 @@ def test_the_toy_figure_shows_the_draws_where_they_are(keep_figures, tmp_path):
     np.testing.assert_array_equal(points.get_xydata(), draws[:1500])
     assert to_hex(points.get_color()) == RED
     assert (left.get_title(), right.get_title()) == ("target (filled)", "draws on the target")
-    assert figures[0].get_suptitle() == "two-modal: regions that hold 95%, 80%, 60%, 40%, 20% of the mass"
+    assert figures[0].get_suptitle() == "two-modal: regions that contain 95%, 80%, 60%, 40%, 20% of the mass"
 
 
 def contours(axes):

@@ -63,7 +63,7 @@ def test_reconstructions_stand_below_the_first_sixteen_images(figures, tmp_path)
     assert np.array_equal(cell(canvas, 0, 15), originals[15])
     assert np.array_equal(cell(canvas, 1, 15), means[15])
     assert path.read_bytes().startswith(b"\x89PNG")
-    with pytest.raises(SettingError, match=r"originals \(20, 784\) and means \(3, 784\) must have one shape"):
+    with pytest.raises(SettingError, match=r"originals \(20, 784\) and means \(3, 784\) must have the same shape"):
         draw_reconstructions(originals, means[:3], path)
 
 
