@@ -79,7 +79,7 @@ def test_a_fit_writes_its_files_and_shows_the_summary(monkeypatch, tmp_path):
 MISTAKES = {
     "absent.json": (None, "there is no file absent.json"),
     "half.json": ("{", "half.json is not a JSON file that can be read"),
-    "list.json": ("[1]", "list.json must hold a JSON object"),
+    "list.json": ("[1]", "list.json must contain a JSON object"),
     "null.json": ('{"x": [1, null, 3], "y": [1, 2, 3]}', "x has 1 of 3 values missing, NaN or infinite (row 2)"),
     "nan.json": (
         '{"x": [1, 2, 3], "y": [NaN, 2, Infinity]}',
@@ -115,10 +115,10 @@ def test_data_that_cannot_be_used_is_one_line(failing, tmp_path, name):
         (
             "import numpy\n1 / 0",
             "mine.py:line",
-            "mine.py fails when it is run: ZeroDivisionError: division by zero (line 2)",
+            "mine.py failed when it was executed: ZeroDivisionError: division by zero (line 2)",
         ),
-        ("def f(:", "mine.py:f", "mine.py fails when it is run: SyntaxError"),
-        ("raise SystemExit(3)", "mine.py:f", "mine.py fails when it is run: SystemExit: 3"),
+        ("def f(:", "mine.py:f", "mine.py failed when it was executed: SyntaxError"),
+        ("raise SystemExit(3)", "mine.py:f", "mine.py failed when it was executed: SystemExit: 3"),
         (MODEL, "mine.py:line", "the model line(x, y) needs x: give them with --data"),
     ],
 )

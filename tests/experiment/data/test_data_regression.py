@@ -142,9 +142,9 @@ def test_the_sivi_file_comes_first_and_holds_gibbs_draws(folder, accept):
 
 def test_a_damaged_waveform_file_is_an_error_and_not_passed_over(folder):
     (folder / "waveform" / "waveform.mat").write_bytes(b"half a file")
-    with pytest.raises(DataError, match="is damaged or another file"):
+    with pytest.raises(DataError, match="is damaged or a different file"):
         waveform()
-    with pytest.raises(DataError, match="is damaged or another file"):
+    with pytest.raises(DataError, match="is damaged or a different file"):
         waveform_gibbs()
 
 

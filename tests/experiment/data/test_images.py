@@ -87,7 +87,7 @@ PACKED = gzip.compress(WHOLE, mtime=0)
         (idx(grey(1), b"\x00\x00\x0d"), "FILE begins with 00000d03: the magic number"),
         (gzip.compress(b"PK\x03\x04 not images", mtime=0), "FILE begins with 504b0304: the magic number"),
         (b"\x00\x00\x08\xff" + bytes(2000), "FILE begins with 000008ff: the magic number"),
-        (WHOLE[:9], "FILE is too short: it ends within its 3 dimensions"),
+        (WHOLE[:9], "FILE is too short: it ends before its 3 dimensions are complete"),
         (WHOLE[:-1], "FILE is too short: shape (2, 28, 28) needs 1568 bytes of data, the file has 1567"),
         (WHOLE + b"\x00", "FILE is too long: shape (2, 28, 28) needs 1568 bytes of data, the file has 1569"),
         (gzip.compress(WHOLE[:-1], mtime=0), "FILE is too short: shape (2, 28, 28)"),
@@ -102,7 +102,7 @@ def test_an_idx_file_that_cannot_be_used_is_one_line(tmp_path, content, message)
     path.write_bytes(content)
     text = refused(read_idx, path)
     assert text.replace(str(path), "FILE").startswith(message)
-    assert text.endswith(": put the right file in its place")
+    assert text.endswith(": replace it with the correct file")
 
 
 def test_a_path_without_a_file_is_an_error(tmp_path):
@@ -170,15 +170,15 @@ def test_a_static_file_that_cannot_be_used_is_one_line(put, npz):
         text = refused(static_mnist)
         assert message in text
         assert f"{BITS}" in text
-        assert text.endswith(": put the right file in its place")
+        assert text.endswith(": replace it with the correct file")
 
 
 def test_a_missing_file_another_file_and_other_sizes_are_named(put, tmp_path):
     put("mnist", {IMAGES["train"]: gzip.compress(idx(grey(1)), mtime=0)})
-    assert "t10k-images-idx3-ubyte.gz is not here: fetch it with `civi data fetch mnist`" in refused(grey_mnist)
+    assert "t10k-images-idx3-ubyte.gz was not found: fetch it with `civi data fetch mnist`" in refused(grey_mnist)
     put("mnist", {IMAGES["test"]: gzip.compress(idx(grey(1)[:, :27]), mtime=0)})
     put("mnist", {IMAGES["train"]: gzip.compress(idx(grey(1)), mtime=0)})
     (tmp_path / "data" / "mnist" / IMAGES["train"]).write_bytes(PACKED)
-    assert f"{IMAGES['train']} is damaged or another file: its sha256 is " in refused(grey_mnist)
+    assert f"{IMAGES['train']} is damaged or a different file: its sha256 is " in refused(grey_mnist)
     put("mnist", {IMAGES["train"]: PACKED})
     assert f"{IMAGES['test']} has shape (1, 27, 28), not (images, 28, 28)" in refused(grey_mnist)

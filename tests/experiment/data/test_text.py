@@ -128,9 +128,9 @@ def test_decoding_undoes_numbering_and_stops_at_the_end(text):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("", "FILE has no words: a sentence a line is needed"),
-        (" \n\t\n", "FILE has no words: a sentence a line is needed"),
-        (b"caf\xe9 au lait\n", "FILE is not UTF-8 (byte 3): put the right file in its place"),
+        ("", "FILE has no words: it must have one sentence per line"),
+        (" \n\t\n", "FILE has no words: it must have one sentence per line"),
+        (b"caf\xe9 au lait\n", "FILE is not UTF-8 (byte 3): replace it with the correct file"),
         ("the dog </s>\n", "FILE has the word </s>, which civi adds itself: remove it"),
         ("the <pad> dog\n", "FILE has the word <pad>, which civi adds itself: remove it"),
     ],
@@ -145,5 +145,5 @@ def test_a_file_that_cannot_be_used_is_one_line(put, tmp_path, part, content, me
 def test_a_missing_file_says_how_to_get_it(put, tmp_path):
     put()
     (tmp_path / "ptb" / "ptb.valid.txt").unlink()
-    with pytest.raises(DataError, match=r"ptb/ptb\.valid\.txt is not here: fetch it with `civi data fetch ptb`"):
+    with pytest.raises(DataError, match=r"ptb/ptb\.valid\.txt was not found: fetch it with `civi data fetch ptb`"):
         penn_treebank()
