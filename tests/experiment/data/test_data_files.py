@@ -129,14 +129,14 @@ def test_the_data_folder_comes_before_shipped_files_and_these_before_the_cache(t
 
 @pytest.mark.parametrize("content", [CONTENT[:-1], CONTENT[:-1] + b"x", b""], ids=["truncated", "altered", "empty"])
 @pytest.mark.parametrize(
-    ("place", "mending"),
+    ("place", "repair"),
     [
         ("cache", "fetch it again with `civi data fetch tiny`"),
         ("mine", "replace it with the correct file, or unset CIVI_DATA_DIR"),
         ("shipped", "reinstall civi"),
     ],
 )
-def test_a_damaged_file_is_an_error_with_both_checksums(tiny, tmp_path, monkeypatch, content, place, mending):
+def test_a_damaged_file_is_an_error_with_both_checksums(tiny, tmp_path, monkeypatch, content, place, repair):
     tiny("http://127.0.0.1/tiny.txt")
     monkeypatch.setattr(files, "SHIPPED", tmp_path / "shipped")
     monkeypatch.setenv("CIVI_DATA_DIR", str(tmp_path / "mine"))
@@ -144,7 +144,8 @@ def test_a_damaged_file_is_an_error_with_both_checksums(tiny, tmp_path, monkeypa
     with pytest.raises(DataError) as error:
         locate("tiny", "tiny.txt")
     assert str(error.value) == (
-        f"{path} is damaged or a different file: its sha256 is {sha256(content)} and should be {sha256(CONTENT)}; {mending}"
+        f"{path} is damaged or a different file: its sha256 is {sha256(content)} and should be {sha256(CONTENT)}; "
+        f"{repair}"
     )
     assert here("tiny") == "damaged"
 
