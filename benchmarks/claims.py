@@ -91,7 +91,7 @@ def bias_table(results: Results, times: np.ndarray) -> Table:
 
 
 def systematic_share(error: Error) -> float:
-    """|E bias|^2 / E|bias|^2 over seeds, each summed over the measured steps: the fraction that does not average out."""
+    """|E bias|^2 / E|bias|^2 over seeds, each summed over the measured steps: the part that does not average out."""
     noise = error.bias.var(axis=0, ddof=1).sum(axis=-1) / len(error.bias)
     return float(np.sum((error.bias.mean(axis=0) ** 2).sum(axis=-1) - noise) / error.bias_squared.mean(axis=0).sum())
 
@@ -124,7 +124,7 @@ def exponent(norm_T: np.ndarray, calls_T: np.ndarray, criterion: str) -> float:
 
 
 def complexity_table(results: Results, solvers: dict[str, CompositionalSolver], criterion: str) -> Table:
-    """Oracle calls for each delta, their exponent, the rate of the criterion in t from step 9 on, and its last value."""
+    """Oracle calls for each delta, their exponent, the rate of the criterion in t from step 9, and its last value."""
     title = f"Oracle calls until E|grad L|² <= delta, {criterion} (paper: exponent -2.25, rate -0.80)"
     table = Table(title=title, title_justify="left")
     for column in ("solver", *(f"{delta:.2g}" for delta in DELTAS), "exponent", "rate in t", "last"):

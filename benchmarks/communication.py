@@ -3,7 +3,7 @@
     step on n devices = fixed + each * batch / n + sum of all-reduces
     all-reduce of b bytes over n devices = 2 (n - 1) / n * b / bandwidth + 2 log2(n) * latency
 
-This is the cost of recursive halving and doubling. A ring moves as many bytes, in 2 (n - 1) rounds instead of 2 log2(n).
+This is the cost of recursive halving and doubling. A ring moves as many bytes in 2 (n - 1) rounds instead of 2 log2(n).
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def table(step: float, fixed_share: float) -> list[str]:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
-        "--step-ms", type=float, default=18.0, help="time of a step of the MNIST autoencoder on one device"
+        "--step-ms", type=float, default=18.0, help="time per step of the MNIST autoencoder, one device"
     )
     parser.add_argument(
         "--fixed-share", type=float, default=0.2, help="fraction of it that does not depend on the batch"

@@ -1,4 +1,4 @@
-"""The command line without a run: listings, and errors in one line that leave every file as it was."""
+"""The command line without a run: listings, and errors in one line that change no file."""
 
 from pathlib import Path
 
@@ -18,12 +18,12 @@ def in_an_empty_folder(tmp_path, monkeypatch):
 
 
 def content(folder: Path) -> dict[str, bytes | None]:
-    """Every path below a folder; the bytes of files."""
+    """Every path below a folder, with the bytes of files."""
     return {str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None for path in folder.rglob("*")}
 
 
 def old_run(folder: Path) -> dict[str, bytes | None]:
-    """A folder with all files of a run, as far as the command line looks at them."""
+    """A folder with all files of a run that the command line checks."""
     (folder / "checkpoints" / "6").mkdir(parents=True)
     (folder / "figures").mkdir()
     write_json(folder / "config.json", Plan.make("banana", "civi", "default", 0, 6, []).described())

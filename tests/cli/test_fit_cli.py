@@ -1,4 +1,4 @@
-"""`civi fit`: the files of a fit, and every mistake in one line that writes nothing."""
+"""`civi fit`: the files of a fit, and errors in one line that write nothing."""
 
 import json
 
@@ -156,7 +156,7 @@ def test_columns_of_a_csv_file_are_arguments_and_whole_numbers_stay_whole(tmp_pa
     assert (type(x), x, y.shape) == (int, 7, (2, 2))
 
 
-def test_help_says_that_the_file_is_run():
-    assert "The file is run" in " ".join(
+def test_help_says_that_the_file_is_executed():
+    assert "The file is executed" in " ".join(
         CliRunner().invoke(cli.app, ["fit", "--help"], env={"COLUMNS": "200"}).output.split()
     )

@@ -1,4 +1,4 @@
-"""civi compare: one estimator for all, the ranking, divergence shown, and a solver added in one line."""
+"""civi compare: the same estimator for all solvers, the ranking, reported divergence, and a user-defined solver."""
 
 import json
 
@@ -24,19 +24,19 @@ TINY = ["family.hidden=4", "samples.outer=8", "samples.inner=5"]
 
 
 def quick(family):
-    """A solver of one's own."""
+    """A user-defined solver."""
     update = FirstOrder("rmsprop")
     return Method(family, CompositionalSolver(samples=Samples(16, 8), tracker=NoTracker(), update=update))
 
 
 def wild(family):
-    """A solver whose first step is its last."""
+    """A solver that halts at its first step."""
     return Method(family, CompositionalSolver(update=FirstOrder("sgd", learning_rate=1e30)))
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A comparison with a solver that was added for it, and one made to diverge."""
+    """A comparison with a user-defined solver and one that diverges."""
     out = tmp_path_factory.mktemp("comparison") / "out"
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(SOLVERS, "quick", quick)

@@ -25,7 +25,9 @@ ROWS = 40
 def fit(
     model: Annotated[
         str,
-        typer.Argument(metavar="FILE.py:NAME", help="A NumPyro model in a Python file. The file is executed."),
+        typer.Argument(
+            metavar="FILE.py:NAME", help="A NumPyro model in a Python file. The file is executed: use one you trust."
+        ),
     ],
     data: Annotated[
         Path | None, typer.Option(help="JSON or CSV file; its members or columns are the model's arguments.")

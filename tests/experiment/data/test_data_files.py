@@ -1,4 +1,4 @@
-"""Data files: found in the right order, checked, fetched from a server of our own, and errors in one line."""
+"""Data files: search order, checksums, downloads from a local server, and errors in one line."""
 
 import hashlib
 import re
@@ -24,7 +24,7 @@ def sha256(content: bytes) -> str:
 
 @pytest.fixture(autouse=True)
 def own_folders(tmp_path, monkeypatch):
-    """No data folder, and a cache of our own."""
+    """No data folder, and an empty cache."""
     monkeypatch.delenv("CIVI_DATA_DIR", raising=False)
     monkeypatch.setenv("CIVI_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
@@ -32,7 +32,7 @@ def own_folders(tmp_path, monkeypatch):
 
 @pytest.fixture
 def served(tmp_path):
-    """The address of a server on this machine, and the folder it serves."""
+    """The URL of a local server, and the folder that it serves."""
 
     class Quiet(SimpleHTTPRequestHandler):
         def log_message(self, *_):
@@ -51,7 +51,7 @@ def served(tmp_path):
 
 @pytest.fixture
 def tiny(monkeypatch):
-    """Registers a set of one file with these addresses."""
+    """Register a data set of one file with these URLs."""
 
     def register(*urls: str, **options) -> DataFile:
         file = DataFile("tiny", "tiny/tiny.txt", len(CONTENT), sha256(CONTENT), urls, **options)

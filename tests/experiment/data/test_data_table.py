@@ -1,4 +1,4 @@
-"""A CSV file of one's own: the numbers against a calculation by hand, and every way it can be unusable."""
+"""A user's CSV file: the numbers against a calculation by hand, and every kind of invalid file."""
 
 import statistics
 import sys
@@ -30,7 +30,7 @@ def write(tmp_path):
 
 @pytest.fixture
 def refused(write):
-    """The message of the error for this content; one line that names the file."""
+    """The error message for this content; it is one line and names the file."""
 
     def message(content: str | bytes, target: str = "y", **options) -> str:
         path = write(content)

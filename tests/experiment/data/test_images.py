@@ -1,4 +1,4 @@
-"""Images from tiny files of the published formats, and every way such a file can be unusable."""
+"""Images from tiny files in the published formats, and every kind of invalid file."""
 
 import gzip
 import hashlib
@@ -27,7 +27,7 @@ def grey(number: int, seed: int = 0) -> np.ndarray:
 
 @pytest.fixture
 def put(tmp_path, monkeypatch):
-    """Puts files of a set into a data folder of our own and takes them for the right ones."""
+    """Put files of a data set into a temporary data folder, and accept them whatever their checksums are."""
     monkeypatch.setenv("CIVI_DATA_DIR", str(tmp_path / "data"))
     monkeypatch.setenv("CIVI_CACHE_DIR", str(tmp_path / "cache"))
 
@@ -56,7 +56,7 @@ def npz(tmp_path):
 
 
 def refused(call, *arguments) -> str:
-    """The message of the error, which is one line."""
+    """The error message; it is one line."""
     with pytest.raises(DataError) as error:
         call(*arguments)
     assert "\n" not in str(error.value)
@@ -140,7 +140,7 @@ def test_fashion_is_cut_at_one_half(put):
 def test_static_mnist_unpacks_the_bits_of_training_and_test(put, npz):
     rng = np.random.default_rng(0)
     bits = {name: rng.integers(2, size=(rows, 784)).astype(np.uint8) for name, rows in (("train", 6), ("test", 4))}
-    weights = 2 ** np.arange(7, -1, -1)  # the first bit of eight is the largest
+    weights = 2 ** np.arange(7, -1, -1)  # the first of eight bits is the most significant
     packed = {name: (array.reshape(-1, 98, 8) @ weights).astype(np.uint8) for name, array in bits.items()}
     put("binarized-mnist-static", {BITS: npz(**packed, valid=packed["test"][:1])})
     data = static_mnist()

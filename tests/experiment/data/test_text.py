@@ -1,4 +1,4 @@
-"""Text from tiny files: numbers of words by hand, the unigram baseline by hand, and files that cannot be used."""
+"""Text from tiny files: word indices and the unigram baseline against calculations by hand, and invalid files."""
 
 import hashlib
 import math
@@ -19,7 +19,7 @@ VOCABULARY = ("<pad>", "</s>", "the", "dog", "sat", "<unk>", "a", "cat", "on")
 
 @pytest.fixture
 def put(tmp_path, monkeypatch):
-    """Makes these three files the Penn Treebank."""
+    """Use these three files as the Penn Treebank."""
     monkeypatch.setenv("CIVI_DATA_DIR", str(tmp_path))
     monkeypatch.setenv("CIVI_CACHE_DIR", str(tmp_path / "cache"))
     (tmp_path / "ptb").mkdir()

@@ -1,4 +1,4 @@
-"""The curves of a comparison: median and range over seeds, against steps or epochs and seconds."""
+"""The learning curves of a comparison: median and range over seeds, against steps or epochs and seconds."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ def outcome(name, values=VALUES, epochs=None):
 
 @pytest.fixture
 def drawn(keep_figures, tmp_path):
-    """Draws the curves of outcomes and gives the figure."""
+    """Draw the curves of these results and return the figure."""
     figures = keep_figures(comparison)
 
     def draw(outcomes, task="banana"):

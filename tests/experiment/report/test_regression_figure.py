@@ -1,4 +1,4 @@
-"""The figures of a regression: who is shown, in which colour, on which rows."""
+"""The figures of a regression: which solvers are shown, in which colours, on which rows."""
 
 from dataclasses import replace
 
@@ -40,7 +40,7 @@ def legend_of(figure):
 
 
 def fills(axes):
-    """The colours of the filled bodies of a panel, one after another."""
+    """The colours of the violins of a panel, in order."""
     return [to_hex(body.get_facecolor()[0]) for body in axes.collections if len(body.get_facecolor())]
 
 
@@ -121,7 +121,7 @@ def test_predictions_say_which_rows_they_are_of(figures, tmp_path, test_rows, sa
 
 
 def test_predictions_of_few_rows(figures, tmp_path):
-    """Fewer rows than groups: no group may be empty."""
+    """With fewer rows than groups, no group may be empty."""
     path = draw_predictive(draws_of("nuts", "civi"), replace(data(4), name="few"), tmp_path / "predictive.png")
     assert path.exists()
     assert figures[0].get_suptitle() == "few: predictions on 4 test rows"
