@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from civi.cli.main import app
 from civi.experiment.plan import Plan
-from civi.experiment.report.comparison import _y_limits, happened
+from civi.experiment.report.comparison import _y_limits, outcome_of
 from civi.experiment.runners import runner_of
 from civi.experiment.solver_result import Curve, SolverResult, ranked
 from civi.experiment.tasks import TASKS
@@ -102,7 +102,7 @@ def test_ranking_puts_complete_results_first():
         for o in ranked([outcome("b", [2.0, 2.0]), outcome("c", [0.0, 0.0], (None, 5)), outcome("a", [1.0, 1.0])], "kl")
     ]
     assert best == ["a", "b", "c"]
-    assert happened(outcome("c", [0.0, 0.0], (None, 5))) == "1 of 2 diverged, first at step 5"
+    assert outcome_of(outcome("c", [0.0, 0.0], (None, 5))) == "1 of 2 diverged, first at step 5"
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import civi
 from civi.cli.main import app
 from civi.errors import TargetError
 from civi.experiment.plan import Plan
-from civi.experiment.report.comparison import happened
+from civi.experiment.report.comparison import outcome_of
 from civi.experiment.runners import runner_of
 from civi.experiment.tasks import TASKS
 from civi.inference.nuts import Nuts
@@ -93,6 +93,6 @@ def test_a_comparison_takes_the_cached_chains_and_measures_them_alike(folder, mo
     assert outcome.curve.step == []
     assert outcome.diverged == [None]
     said = f"R-hat at most {found['r_hat']:.3f}, effective size at least {found['effective_size']:.0f}"
-    assert happened(outcome) == said
+    assert outcome_of(outcome) == said
     with pytest.raises(AssertionError, match="NUTS ran again"):
         runner_of(plan).run_seeds(plan, [1], lambda step: None)

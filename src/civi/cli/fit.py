@@ -73,7 +73,12 @@ def fit(
 
 
 def load_model(file: Path, name: str) -> Callable[..., Any]:
-    """Execute the file, with its folder on the module search path, and return the function of this name."""
+    """Execute a Python file, with its folder on the module search path, and return one of its functions.
+
+    Args:
+        file: the Python file.
+        name: name of the function.
+    """
     from civi.problem.target.explain import explain  # noqa: PLC0415 start-up time
 
     spec = importlib.util.spec_from_file_location(f"civi_model_{file.stem}", file)

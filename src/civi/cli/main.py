@@ -80,8 +80,8 @@ def run(
     plan = Plan.make(found, solver, recipe, seed, steps, set_ or [])
     folder = out or Path("runs") / f"{task}-{solver}-{recipe}-{seed}"
     try:
-        joining = join_team(address, inner_devices, wait, whole_data=whole_data) if distributed else None
-        with joining or nullcontext(SINGLE_PROCESS) as team:
+        single = nullcontext(SINGLE_PROCESS)
+        with join_team(address, inner_devices, wait, whole_data=whole_data) if distributed else single as team:
             run_plan(plan, RunContext(folder, console(), force, resume, checkpoint_every, team))
     except KeyboardInterrupt:
         typer.echo(f"civi: interrupted; to resume, repeat the command with --resume (folder {folder})", err=True)

@@ -49,12 +49,12 @@ def compare(plans: Sequence[Plan], seeds: int, folder: Path, console: Console, *
             done.append(runner_of(plan).run_seeds(plan, numbers, progress))
             best_first = ranked(done, task.primary_metric)
             content = {"task": task.name, "rank_by": task.primary_metric, "seeds": list(numbers)}
-            solvers = [outcome.as_json() for outcome in best_first]
+            solvers = [result.as_json() for result in best_first]
             write_json(folder / "comparison.json", content | {"solvers": solvers})
             live.update(live_table(done, names[i + 1 :], "compiling", task), refresh=True)
     write_text(folder / "comparison.md", markdown(best_first, task))
     draw_curves(best_first, task, folder / "figures" / "curves.png")
     with console.status("drawing figures"):
-        task.draw_comparison({outcome.solver: outcome.draws for outcome in done}, folder / "figures")
+        task.draw_comparison({result.solver: result.draws for result in done}, folder / "figures")
     console.print(f"table, figures and comparison.json are in {folder}", soft_wrap=True)
     return best_first

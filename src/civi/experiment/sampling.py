@@ -13,7 +13,16 @@ from civi.inference.posterior import Posterior, SampledPosterior
 
 
 def run_sampling(plan: Plan, source: Any, context: RunContext) -> tuple[Posterior, dict[str, Any]]:
-    """Sample all chains, or load them from the cache; the posterior, and status and times for metrics.json."""
+    """Sample all chains, or load them from the cache.
+
+    Args:
+        plan: what to run.
+        source: the target.
+        context: the console.
+
+    Returns:
+        The posterior, and status and times for metrics.json.
+    """
     begun, nuts = time.perf_counter(), plan.settings
     with context.console.status(f"{plan.task.name}: sampling {nuts.chains} chains"):
         reference = nuts.cached(plan.task.name, source, plan.seed)
@@ -24,7 +33,13 @@ def run_sampling(plan: Plan, source: Any, context: RunContext) -> tuple[Posterio
 
 
 def sample_seeds(plan: Plan, seeds: Sequence[int], progress: Callable[[int], None]) -> SolverResult:
-    """Sample the chains of every seed and evaluate them in the same way as the trained solvers."""
+    """Sample the chains of every seed and evaluate them in the same way as the trained solvers.
+
+    Args:
+        plan: what to run; its own seed is not used.
+        seeds: the seeds.
+        progress: not used, as NUTS reports no steps.
+    """
     source, nuts = plan.source(), plan.settings
     begun = time.perf_counter()
     posteriors = [SampledPosterior(reference=nuts.cached(plan.task.name, source, seed)) for seed in seeds]

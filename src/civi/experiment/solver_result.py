@@ -74,11 +74,11 @@ class SolverResult:
         return {name: value for name, value in content.items() if name != "draws"}
 
 
-def ranked(outcomes: Sequence[SolverResult], measure: str) -> list[SolverResult]:
+def ranked(results: Sequence[SolverResult], measure: str) -> list[SolverResult]:
     """Sort by the mean of a measure, smallest first; solvers with fewer seeds that report it come later."""
 
-    def order(outcome: SolverResult) -> tuple[int, float]:
-        values = outcome.values(measure)
+    def order(result: SolverResult) -> tuple[int, float]:
+        values = result.values(measure)
         return -len(values), float(values.mean()) if len(values) else np.inf
 
-    return sorted(outcomes, key=order)
+    return sorted(results, key=order)

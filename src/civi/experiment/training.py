@@ -29,7 +29,16 @@ POINTS = 20
 
 
 def run_training(plan: Plan, source: Any, context: RunContext) -> tuple[Posterior, dict[str, Any]]:
-    """Train once, with a progress bar and checkpoints; the posterior, and status and times for metrics.json."""
+    """Train once, with a progress bar and checkpoints.
+
+    Args:
+        plan: what to run.
+        source: the target, or the data of an autoencoder.
+        context: folder, console, checkpoints, processes and devices.
+
+    Returns:
+        The posterior, and status and times for metrics.json.
+    """
     begun, settings, team = time.perf_counter(), plan.settings, context.team
     family_key, train_key, *_ = plan.keys(plan.seed)
     with context.console.status(f"{plan.task.name}: pilot"):

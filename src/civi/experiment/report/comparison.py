@@ -23,27 +23,27 @@ def _header(task: Compared) -> list[str]:
     return ["solver", "mean", "sd over seeds", "worst", task.secondary_metric, "seconds per seed", "outcome"]
 
 
-def cells(outcome: SolverResult, task: Compared) -> list[str]:
+def cells(result: SolverResult, task: Compared) -> list[str]:
     """One row of the table; the columns are those of `_header`."""
-    values, others = outcome.values(task.primary_metric), outcome.values(task.secondary_metric)
+    values, others = result.values(task.primary_metric), result.values(task.secondary_metric)
     if len(values):
         sd = f"{values.std(ddof=1):.4f}" if len(values) > 1 else "-"
         numbers = [f"{values.mean():.4f}", sd, f"{values.max():.4f}"]
     else:
         numbers = ["-", "-", "-"]
     other = f"{others.mean():.4f}" if len(others) else "-"
-    return [outcome.solver, *numbers, other, f"{outcome.seconds:.1f}", happened(outcome)]
+    return [result.solver, *numbers, other, f"{result.seconds:.1f}", outcome_of(result)]
 
 
-def happened(outcome: SolverResult) -> str:
+def outcome_of(result: SolverResult) -> str:
     """Describe how the runs ended: finished, how many seeds diverged, or the convergence of NUTS."""
-    steps = [step for step in outcome.diverged if step is not None]
+    steps = [step for step in result.diverged if step is not None]
     if steps:
-        return f"{len(steps)} of {len(outcome.diverged)} diverged, first at step {min(steps)}"
-    if "r_hat" in outcome.measures[0]:
-        r_hat, size = outcome.values("r_hat").max(), outcome.values("effective_size").min()
+        return f"{len(steps)} of {len(result.diverged)} diverged, first at step {min(steps)}"
+    if "r_hat" in result.measures[0]:
+        r_hat, size = result.values("r_hat").max(), result.values("effective_size").min()
         return f"R-hat at most {r_hat:.3f}, effective size at least {size:.0f}"
-    return f"finished {outcome.steps} steps"
+    return f"finished {result.steps} steps"
 
 
 def live_table(done: Sequence[SolverResult], waiting: Sequence[str], now: str, task: Compared) -> Table:
@@ -59,8 +59,8 @@ def live_table(done: Sequence[SolverResult], waiting: Sequence[str], now: str, t
     table = Table(title=title, title_justify="left")
     for name in (header := _header(task)):
         table.add_column(name, justify="left" if name in (header[0], header[-1]) else "right")
-    for outcome in ranked(done, task.primary_metric):
-        table.add_row(*cells(outcome, task))
+    for result in ranked(done, task.primary_metric):
+        table.add_row(*cells(result, task))
     for i, name in enumerate(waiting):
         table.add_row(name, *[""] * 5, now if i == 0 else "waiting", style="dim")
     return table
@@ -68,7 +68,7 @@ def live_table(done: Sequence[SolverResult], waiting: Sequence[str], now: str, t
 
 def markdown(best_first: Sequence[SolverResult], task: Compared) -> str:
     """The final table as Markdown."""
-    rows = [cells(outcome, task) for outcome in best_first]
+    rows = [cells(result, task) for result in best_first]
     header = _header(task)
     lines = [header, ["---"] * len(header), *rows]
     title = f"{task.name}: {task.primary_metric} over {len(best_first[0].measures)} seeds, best first"
@@ -76,17 +76,23 @@ def markdown(best_first: Sequence[SolverResult], task: Compared) -> str:
 
 
 def draw_curves(best_first: Sequence[SolverResult], task: Compared, path: Path) -> Path:
-    """Draw neg_elbo against steps and against seconds: median and range over seeds, by the estimator that all share."""
+    """Draw neg_elbo against steps (or epochs) and against seconds: median and range over seeds.
+
+    Args:
+        best_first: the results of the solvers, best first.
+        task: the task.
+        path: the image file.
+    """
     figure = Figure(figsize=(11, 4.8), layout="constrained")
     left, right = figure.subplots(1, 2, sharey=True)
     colours = [f"C{i}" for i in range(10)]
-    drawn = [outcome for outcome in best_first if outcome.curve.step]
-    in_epochs = all(outcome.epochs_a_step for outcome in drawn)
-    for i, outcome in enumerate(drawn):
-        look = {"color": colours[i % 10], "linestyle": STYLES[i // 10], "label": outcome.solver}
-        unit = (outcome.epochs_a_step or 1) if in_epochs else 1
-        _draw_one(left, [step * unit for step in outcome.curve.step], outcome.curve.neg_elbo, look)
-        _draw_one(right, outcome.curve.seconds, outcome.curve.neg_elbo, look)
+    drawn = [result for result in best_first if result.curve.step]
+    in_epochs = all(result.epochs_a_step for result in drawn)
+    for i, result in enumerate(drawn):
+        look = {"color": colours[i % 10], "linestyle": STYLES[i // 10], "label": result.solver}
+        unit = (result.epochs_a_step or 1) if in_epochs else 1
+        _draw_one(left, [step * unit for step in result.curve.step], result.curve.neg_elbo, look)
+        _draw_one(right, result.curve.seconds, result.curve.neg_elbo, look)
     left.set(xlabel="epoch" if in_epochs else "step", ylabel="neg_elbo (upper bound, same estimator for all)")
     right.set(xlabel="seconds per seed")
     right.set_xscale("symlog", linthresh=0.1)
@@ -107,8 +113,8 @@ def _y_limits(drawn: Sequence[SolverResult]) -> tuple[float | None, float | None
     Initial values are ignored because they may be orders of magnitude larger. Solvers all of whose seeds diverged are
     ignored too, unless there are no others.
     """
-    ended = [outcome for outcome in drawn if None in outcome.diverged] or list(drawn)
-    curves = [outcome.curve.neg_elbo for outcome in ended]
+    ended = [result for result in drawn if None in result.diverged] or list(drawn)
+    curves = [result.curve.neg_elbo for result in ended]
     ends = _finite([np.median(values[-1]) for values in curves])
     quarter = _finite([np.median(values[len(values) // 4]) for values in curves])
     if not ends.size:

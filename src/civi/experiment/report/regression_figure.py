@@ -42,7 +42,14 @@ def as_in_paper(draws: DrawsBySolver) -> DrawsBySolver:
 
 
 def draw_marginals(draws: DrawsBySolver, columns: Sequence[str], path: Path, title: str) -> Path:
-    """Draw a violin with median and quartiles for every coordinate and solver."""
+    """Draw a violin with median and quartiles for every coordinate and solver.
+
+    Args:
+        draws: draws (draw, coordinate) of each solver.
+        columns: names of the coordinates.
+        path: the image file.
+        title: name of the task, for the title.
+    """
     draws = as_in_paper(draws)
     colours, width = colours_of(list(draws)), 0.85 / len(draws)
     figure = Figure(figsize=(max(6.0, 0.42 * len(columns) * (1 + 0.35 * len(draws))), 4.8), layout="constrained")
@@ -64,7 +71,14 @@ def draw_marginals(draws: DrawsBySolver, columns: Sequence[str], path: Path, tit
 
 
 def draw_pairs(draws: DrawsBySolver, columns: Sequence[str], path: Path, title: str) -> Path:
-    """Draw 90% and 50% regions of all pairs of coordinates below the diagonal, and marginals on it."""
+    """Draw 90% and 50% regions of all pairs of coordinates below the diagonal, and marginals on it.
+
+    Args:
+        draws: draws (draw, coordinate) of each solver.
+        columns: names of the coordinates.
+        path: the image file.
+        title: name of the task, for the title.
+    """
     shown = as_in_paper(draws)
     colours, count = colours_of(list(shown)), len(columns)
     every = np.concatenate(list(shown.values()))
