@@ -1,10 +1,10 @@
-"""Fingerprints of whole runs at fixed seeds, so that a refactoring can show that no number has changed.
+"""Fingerprints of complete runs at fixed seeds, to verify that a refactoring has changed no number.
 
     python benchmarks/bits.py --out before.json            record
     python benchmarks/bits.py --against before.json        compare, and exit with 1 if anything differs
 
-Every case runs the public commands and reads the files they write: the history, the metrics (without times), the draws,
-and the trained arrays of the last checkpoint, as a set, so that they may be renamed or reordered but not changed.
+Every case runs public commands and reads the files that they write: the history, the metrics (without times), the draws
+and the trained arrays of the last checkpoint. These arrays are compared as a set, so they may be renamed or reordered.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def eight_schools():
 
 
 def digest(array: Any) -> str:
-    """Type, shape and bytes of an array as a short hash."""
+    """A short hash of the type, shape and bytes of an array."""
     values = np.ascontiguousarray(array)
     return hashlib.sha256(f"{values.dtype}{values.shape}".encode() + values.tobytes()).hexdigest()[:16]
 
@@ -75,7 +75,7 @@ def civi(*words: str) -> None:
 
 
 def fingerprint(folder: Path) -> dict[str, Any]:
-    """The files of a run as hashes, and its metrics as they are."""
+    """Hashes of the files of a run, and the values of its metrics."""
     found: dict[str, Any] = {}
     if (folder / "history.csv").exists():
         rows = [line.split(",") for line in (folder / "history.csv").read_text().splitlines()]
@@ -94,7 +94,7 @@ def fingerprint(folder: Path) -> dict[str, Any]:
 
 
 def _trained(folder: Path) -> list[str]:
-    """Hashes of all floating-point arrays of the last checkpoint's state, sorted."""
+    """Sorted hashes of all floating-point arrays of the state in the last checkpoint."""
     logging.getLogger("absl").setLevel(logging.CRITICAL)
     manager = ocp.CheckpointManager(folder.resolve())
     saved = manager.restore(manager.latest_step(), args=ocp.args.Composite(run=ocp.args.StandardRestore()))["run"]
@@ -103,7 +103,7 @@ def _trained(folder: Path) -> list[str]:
 
 
 def run(*words: str) -> Callable[[Path], dict[str, Any]]:
-    """A case that is one `civi run`."""
+    """A case that consists of one `civi run`."""
 
     def case(folder: Path) -> dict[str, Any]:
         civi("run", *words, "--out", str(folder / "run"))
@@ -113,7 +113,7 @@ def run(*words: str) -> Callable[[Path], dict[str, Any]]:
 
 
 def resumed(folder: Path) -> dict[str, Any]:
-    """A run of 400 steps whose checkpoints after step 200 are lost, resumed."""
+    """A run of 400 steps whose checkpoints after step 200 are deleted, then resumed."""
     out = folder / "run"
     words = ("run", "star", "--steps", "400", "--checkpoint-every", "100", "--out", str(out))
     civi(*words)
@@ -135,7 +135,7 @@ def fit(folder: Path) -> dict[str, Any]:
 
 
 def compare(folder: Path) -> dict[str, Any]:
-    """Three solvers with two seeds."""
+    """`civi compare` with three solvers and two seeds."""
     civi(
         "compare", "star", "--solvers", "civi,uivi,mfvb", "--seeds", "2", "--steps", "60", "--out", str(folder / "run")
     )
@@ -149,7 +149,7 @@ def compare(folder: Path) -> dict[str, Any]:
 
 
 def compositional(folder: Path) -> dict[str, Any]:
-    """Every method on both problems with known answers."""
+    """Every compositional method on both problems with known answers."""
     script = """
 import json, sys
 import jax, numpy as np
@@ -200,8 +200,8 @@ CASES: dict[str, Callable[[Path], dict[str, Any]]] = {
 
 
 def main() -> None:
-    """Run the cases; record, or compare."""
-    parser = argparse.ArgumentParser(description="Fingerprints of whole runs at fixed seeds.")
+    """Run the cases, and record or compare their fingerprints."""
+    parser = argparse.ArgumentParser(description="Fingerprints of complete runs at fixed seeds.")
     parser.add_argument("--out", type=Path, help="file for the fingerprints")
     parser.add_argument("--against", type=Path, help="fingerprints to compare with")
     parser.add_argument("--only", help="names of cases, separated by commas; a name may end in *")

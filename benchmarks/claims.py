@@ -1,4 +1,4 @@
-"""Two theoretical claims of the CI-VI paper, measured: the error of the gradient estimate and the oracle complexity.
+"""Measure two theoretical claims of the CI-VI paper: the error of the gradient estimate and the oracle complexity.
 
 python benchmarks/claims.py --out docs/figures          prints the tables, writes the figures (--quick: a small run)
 """
@@ -40,7 +40,7 @@ LOOKS = {
 
 
 def slope(x: np.ndarray, y: np.ndarray) -> float:
-    """Slope of log y against log x over at least four points; nan where an estimate is not above zero."""
+    """Slope of log y against log x; nan with fewer than four points, or if a value is not positive."""
     x, y = x[~np.isnan(y)], y[~np.isnan(y)]
     return float(np.polyfit(np.log(x), np.log(y), 1)[0]) if len(y) >= 4 and np.all(y > 0) else np.nan
 
@@ -56,24 +56,24 @@ def bootstrap(statistic: Statistic, values_S: np.ndarray, draws: int = 300) -> t
 
 
 def plus_minus(pair: tuple[float, float]) -> str:
-    """Value and standard error."""
+    """Format a value and its standard error."""
     return "-" if np.isnan(pair[0]) else f"{pair[0]:.2f} ± {pair[1]:.2f}"
 
 
 def diverged(measured: Measured) -> np.ndarray:
-    """Which seeds end with a larger gradient than they began with."""
+    """Whether each seed ends with a larger gradient than it started with."""
     return ~(measured.norm_ST[:, -1] < measured.norm_ST[:, 0])
 
 
 def estimators(results: Results) -> dict[str, Error]:
-    """Rows of the first table: each run's own estimate, and the untracked one at the states of the first run."""
+    """Rows of the first table: each run's own estimate, and the untracked estimate at the states of the first run."""
     rows = {name: measured.own for name, measured in results.items()}
     first, *others = rows.items()
     return dict([first, ("  untracked at these states", results[first[0]].untracked), *others])
 
 
 def bias_table(results: Results, times: np.ndarray) -> Table:
-    """Mean squared error and squared bias given the state: slopes over t and values at the ends."""
+    """Mean squared error and squared bias given the state: slopes over t, and first and last values."""
     table = Table(title="Error of the gradient estimate (paper: slope -0.80)", title_justify="left")
     first, last = times[0], times[-1]
     for column in ("estimate", "MSE slope", "bias² slope", f"MSE, t={first}", f"MSE, t={last}", f"bias², t={last}"):
@@ -91,13 +91,13 @@ def bias_table(results: Results, times: np.ndarray) -> Table:
 
 
 def systematic_share(error: Error) -> float:
-    """|E bias|^2 / E|bias|^2 over seeds, both summed over the measured steps: the part that does not average out."""
+    """|E bias|^2 / E|bias|^2 over seeds, each summed over the measured steps: the part that does not average out."""
     noise = error.bias.var(axis=0, ddof=1).sum(axis=-1) / len(error.bias)
     return float(np.sum((error.bias.mean(axis=0) ** 2).sum(axis=-1) - noise) / error.bias_squared.mean(axis=0).sum())
 
 
 def oracle_calls(solver: CompositionalSolver) -> np.ndarray:
-    """Calls up to step t: K1 of Oracle_f, K2 of Oracle_g at theta_t, and where there is a tracker K3 at z_{t+1}."""
+    """Oracle calls up to step t: K1 of Oracle_f, K2 of Oracle_g at theta_t and, with a tracker, K3 at z_{t+1}."""
     t = np.arange(1, solver.steps + 1.0)
     kinds = ("outer", "inner") if isinstance(solver.tracker, NoTracker) else ("outer", "inner", "auxiliary")
     sizes = SampleSizes(solver.samples, solver.steps)
@@ -113,7 +113,7 @@ CRITERIA: dict[str, Criterion] = {"uniform iterate": uniform_iterate, "first tim
 
 
 def calls_until(norm_T: np.ndarray, calls_T: np.ndarray, criterion: str) -> np.ndarray:
-    """Oracle calls until the criterion is at most delta, for each delta; nan: not within the run."""
+    """Oracle calls until the criterion is at most delta, for each delta; nan if it is not reached."""
     reached = CRITERIA[criterion](norm_T)[None, :] <= DELTAS[:, None]
     return np.where(reached.any(axis=1), calls_T[reached.argmax(axis=1)], np.nan)
 
@@ -124,7 +124,7 @@ def exponent(norm_T: np.ndarray, calls_T: np.ndarray, criterion: str) -> float:
 
 
 def complexity_table(results: Results, solvers: dict[str, CompositionalSolver], criterion: str) -> Table:
-    """Calls for each delta, the exponent, the rate of the criterion in t from step 9 on, and its last value."""
+    """Oracle calls for each delta, their exponent, the rate of the criterion in t from step 9, and its last value."""
     title = f"Oracle calls until E|grad L|² <= delta, {criterion} (paper: exponent -2.25, rate -0.80)"
     table = Table(title=title, title_justify="left")
     for column in ("solver", *(f"{delta:.2g}" for delta in DELTAS), "exponent", "rate in t", "last"):
@@ -146,13 +146,13 @@ def rate_in_t(norm_T: np.ndarray, t: np.ndarray, criterion: str) -> float:
 
 
 def log_spaced_slope(t: np.ndarray, values: np.ndarray) -> float:
-    """Slope over log-spaced steps, so that every decade counts the same."""
+    """Slope over log-spaced steps, so that every decade has the same weight."""
     index = np.unique(np.geomspace(1, len(t), 60).astype(int)) - 1
     return slope(t[index], values[index])
 
 
 def draw(axis: plt.Axes, x: np.ndarray, y: np.ndarray, name: str) -> None:
-    """Points (those above zero) and the fitted line."""
+    """Draw the positive points and the fitted line."""
     marker, colour = LOOKS[name]
     axis.loglog(x, np.where(y > 0, y, np.nan), marker, color=colour, ms=5, label=name)
     if not np.isnan(fitted := slope(x, y)):
@@ -162,7 +162,7 @@ def draw(axis: plt.Axes, x: np.ndarray, y: np.ndarray, name: str) -> None:
 
 
 def bias_figure(results: Results, times: np.ndarray, path: Path) -> None:
-    """Mean squared error and squared bias against t, of the runs that did not diverge."""
+    """Draw mean squared error and squared bias against t, for the runs that did not diverge."""
     stable = {name: measured for name, measured in results.items() if not diverged(measured).any()}
     figure, axes = plt.subplots(1, 2, figsize=(11, 6), layout="constrained", sharey=True)
     panels = {"squared": "mean squared error", "bias_squared": "squared bias given the state"}
@@ -178,7 +178,7 @@ def bias_figure(results: Results, times: np.ndarray, path: Path) -> None:
 
 
 def complexity_figure(results: Results, solvers: dict[str, CompositionalSolver], path: Path) -> None:
-    """Oracle calls against delta, for both criteria."""
+    """Draw oracle calls against delta, for both criteria."""
     figure, axes = plt.subplots(1, 2, figsize=(11, 5.6), layout="constrained", sharey=True)
     for axis, criterion in zip(axes, CRITERIA, strict=True):
         for name, measured in results.items():
@@ -195,11 +195,11 @@ def complexity_figure(results: Results, solvers: dict[str, CompositionalSolver],
 
 
 def main() -> None:
-    """Run every arm, print the tables, write the figures."""
+    """Run every solver, print the tables, write the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=Path("docs/figures"), help="folder of the figures")
+    parser.add_argument("--out", type=Path, default=Path("docs/figures"), help="folder for the figures")
     parser.add_argument("--quick", action="store_true", help="fewer steps and seeds")
-    parser.add_argument("--steps", type=int, help="800 without it, or 200 with --quick")
+    parser.add_argument("--steps", type=int, help="number of steps; by default 800, or 200 with --quick")
     options = parser.parse_args()
     size = Size(steps=options.steps or (200 if options.quick else 800), seeds=4 if options.quick else 12)
     mpl.use("Agg")

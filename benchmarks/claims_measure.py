@@ -1,7 +1,7 @@
-"""Runs for claims.py where everything is exact: z = A eps + b + S u is Gaussian, and so is the target.
+"""Runs for claims.py with exact answers: z = A eps + b + S u is Gaussian, and so is the target.
 
-A run keeps one pool of outer samples, as the theorem does. Its gradient estimates are compared with the exact gradient
-of the loss on this pool, at states stored along the run.
+As in the theorem, a run keeps one pool of outer samples. At states stored along the run, gradient estimates are
+compared with the exact gradient of the loss on this pool.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ GROWTH = 0.8
 
 @dataclass(frozen=True)
 class Size:
-    """How much to run: steps T, seeds, fresh keys per measured state, the constant C of K_t = C t^(4/5)."""
+    """The size of the experiment: steps T, seeds, fresh keys per measured state, the constant C of K_t = C t^(4/5)."""
 
     steps: int = 800
     seeds: int = 12
@@ -47,12 +47,12 @@ class Size:
 
     @property
     def level(self) -> int:
-        """The constant K with as many samples over the run as the growing one."""
+        """The constant K that uses as many samples over the run as the growing K_t."""
         return round(self.constant * float(np.mean(np.arange(1, self.steps + 1.0) ** GROWTH)))
 
 
 class Error(NamedTuple):
-    """Of a gradient estimate given the state: mean squared error, squared bias, and the bias itself."""
+    """Errors of a gradient estimate given the state: mean squared error, squared bias, and the bias itself."""
 
     squared: Any
     bias_squared: Any
@@ -60,7 +60,7 @@ class Error(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """Per seed: |grad L|^2 at every step; errors of its own estimate and of the untracked one at its states."""
+    """Per seed: |grad L|^2 at every step, and the errors of the run's own and of the untracked gradient estimate."""
 
     norm_ST: Any
     own: Error
@@ -85,25 +85,25 @@ class GaussianTarget(eqx.Module):
 
 @dataclass(frozen=True)
 class FixedScale:
-    """An update that leaves the scale S of the conditional where it is."""
+    """An update that keeps the scale S of the conditional fixed."""
 
     update: Update
 
     def transformation(self, labels: Any, steps: int) -> optax.GradientTransformation:
-        """The update, then no change of the scale group."""
+        """The transformation of the update, with the update of the scale group set to zero."""
         is_scale = jax.tree.map(lambda label: label == "scale", labels)
         return optax.chain(self.update.transformation(labels, steps), optax.masked(optax.set_to_zero(), is_scale))
 
 
 def start() -> PosteriorProblem:
-    """theta_1 and the target."""
+    """The problem at its initial parameters theta_1."""
     mixing = MixingNetwork((jnp.array([[0.6, -0.3], [0.2, 0.5]]),), (jnp.array([0.5, -0.3]),), "relu")
     family = SemiImplicit(GaussianNoise(2), mixing, DiagonalGaussian(jnp.log(jnp.array([0.8, 0.7]))))
     return PosteriorProblem(family, GaussianTarget(jnp.array([-0.2, 0.6]), jnp.array([[1.5, 0.4], [0.4, 0.9]])))
 
 
 def pool_log_ratios(params: PosteriorProblem, fixed: PosteriorProblem, outer: Outer) -> jax.Array:
-    """log q(z_j) - log p(z_j) of the pool, with the exact q = N(b, A A' + S S'). Their mean is the theorem's L."""
+    """log q(z_j) - log p(z_j) of the pool, with the exact q = N(b, A A' + S S'); the theorem's L is their mean."""
     problem: Any = eqx.combine(params, fixed)
     (weight,), (bias,) = problem.family.mixing.weights, problem.family.mixing.biases
     covariance = weight.T @ weight + jnp.diag(jnp.exp(2 * problem.family.conditional.log_scale))
@@ -112,7 +112,7 @@ def pool_log_ratios(params: PosteriorProblem, fixed: PosteriorProblem, outer: Ou
 
 
 def arms(size: Size) -> dict[str, CompositionalSolver]:
-    """CI-VI and nested Monte Carlo, growing and constant K; SCGD; and the first two again with a trained scale."""
+    """The solvers to compare: CI-VI and nested Monte Carlo with growing and constant K, SCGD, and a trained scale S."""
     pool = Pool(size=POOL, chunk=POOL, switch_every=None, draw="uniform")
     grown = Samples(size.constant, size.constant, growth=GROWTH)
     level = Samples(size.level, size.level)
@@ -134,14 +134,21 @@ def arms(size: Size) -> dict[str, CompositionalSolver]:
 
 
 def measure(solver: CompositionalSolver, size: Size) -> Measured:
-    """All seeds of one arm."""
+    """Measure all seeds of one solver."""
     per_seed = partial(measure_seed, solver, size.times, size.keys)
     keys = jax.random.split(jax.random.key(0), size.seeds)
     return jax.tree.map(lambda values: np.asarray(values, float), jax.jit(jax.vmap(per_seed))(keys))
 
 
 def measure_seed(solver: CompositionalSolver, times: np.ndarray, fresh: int, key: jax.Array) -> Measured:
-    """One run; then its gradient estimate and the untracked one at the stored states of `times`, with fresh keys."""
+    """Run one seed, then measure its own and the untracked gradient estimate at the states of `times`.
+
+    Args:
+        solver: the solver.
+        times: the steps whose states are measured.
+        fresh: number of fresh keys per state.
+        key: random key of the seed.
+    """
     init_key, run_key, probe_key = jax.random.split(key, 3)
     problem = start()
     _, fixed = split(problem)
@@ -173,7 +180,7 @@ def measure_seed(solver: CompositionalSolver, times: np.ndarray, fresh: int, key
 
 
 def error(estimate_NP: jax.Array, unbiased_NP: jax.Array, exact_P: jax.Array) -> Error:
-    """Errors given the state. The estimate with the exact denominators is unbiased: with the same keys, a control."""
+    """Errors given the state. The estimate with exact denominators is unbiased and serves as a control variate."""
     apart_NP = estimate_NP - unbiased_NP
     bias_P = apart_NP.mean(axis=0)
     excess = apart_NP.var(axis=0, ddof=1).sum() / len(apart_NP)
@@ -183,7 +190,7 @@ def error(estimate_NP: jax.Array, unbiased_NP: jax.Array, exact_P: jax.Array) ->
 def estimates(
     solver: CompositionalSolver, fixed: PosteriorProblem, state: EngineState, t: jax.Array, keys: jax.Array
 ) -> PosteriorProblem:
-    """The gradients that a step uses at this state, one per key: theta_t - theta_{t+1} of an SGD step of rate 1."""
+    """The gradients that a step uses at this state, one per key: theta_t - theta_{t+1} of an SGD step with rate 1."""
     plain = FirstOrder("sgd", learning_rate=1.0, decay="constant")
     probe = replace(solver, update=plain)
     state = state._replace(optimiser=plain.transformation(groups(state.params), solver.steps).init(state.params))
@@ -196,5 +203,5 @@ def estimates(
 
 
 def flatten(gradient: PosteriorProblem, trained_scale: bool) -> jax.Array:
-    """The gradient with respect to what is trained, as one vector."""
+    """The gradient with respect to the trained parameters, as one vector."""
     return ravel_pytree(gradient if trained_scale else gradient.family.mixing)[0]

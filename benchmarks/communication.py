@@ -1,9 +1,9 @@
-"""What a step on many devices costs to communicate, and the efficiency to expect: a model, not a measurement.
+"""A model (not a measurement) of the communication cost of a step on many devices, and of the efficiency to expect.
 
     step on n devices = fixed + each * batch / n + sum of all-reduces
     all-reduce of b bytes over n devices = 2 (n - 1) / n * b / bandwidth + 2 log2(n) * latency
 
-The bytes are those of a ring and of halving and doubling alike; a ring has 2 (n - 1) rounds in place of 2 log2(n).
+This is the cost of recursive halving and doubling. A ring moves as many bytes in 2 (n - 1) rounds instead of 2 log2(n).
 """
 
 from __future__ import annotations
@@ -19,7 +19,14 @@ NETWORKS = {"10 Gbit/s Ethernet": (1.25e9, 50e-6), "200 Gbit/s InfiniBand": (25e
 
 @dataclass(frozen=True)
 class Cost:
-    """Seconds of a step on one device with BATCH data, and the share of them that does not fall with the batch."""
+    """The cost model.
+
+    Attributes:
+        step: seconds of a step on one device, with a batch of BATCH.
+        fixed_share: fraction of `step` that does not depend on the size of the batch.
+        bandwidth: bytes per second.
+        latency: seconds per message.
+    """
 
     step: float
     fixed_share: float
@@ -27,27 +34,33 @@ class Cost:
     latency: float
 
     def all_reduce(self, size: float, devices: int) -> float:
-        """Seconds for `size` bytes."""
+        """Seconds of an all-reduce of `size` bytes."""
         return 2 * (devices - 1) / devices * size / self.bandwidth + 2 * math.log2(devices) * self.latency
 
     def seconds(self, devices: int, batch: float, *, whole_data: bool) -> float:
-        """A step with a batch of this size in all: gradient, two all-reduces of a few numbers, and rows of data."""
+        """Seconds of a step, with all-reduces of the gradient, of a few numbers (twice) and of the rows of data.
+
+        Args:
+            devices: number of devices.
+            batch: total size of the batch.
+            whole_data: whether the data is replicated, so that rows are not communicated.
+        """
         fixed = self.fixed_share * self.step
         computing = fixed + (self.step - fixed) * batch / devices / BATCH
         sizes = [4 * PARAMETERS, *SCALARS * [8], *([] if whole_data else [PIXELS * batch])]
         return computing + sum(self.all_reduce(size, devices) for size in sizes)
 
     def weak(self, devices: int, *, whole_data: bool) -> float:
-        """BATCH data a device: the time of one device over that of n."""
+        """Efficiency with a batch of BATCH per device: the time of one device over that of n devices."""
         return self.step / self.seconds(devices, BATCH * devices, whole_data=whole_data)
 
     def strong(self, devices: int) -> float:
-        """BATCH data in all: the time of one device over n times that of n."""
+        """Efficiency with a batch of BATCH in total: the time of one device over n times that of n devices."""
         return self.step / devices / self.seconds(devices, BATCH, whole_data=True)
 
 
 def table(step: float, fixed_share: float) -> list[str]:
-    """Efficiencies as rows of a Markdown table."""
+    """The efficiencies as the lines of a Markdown table."""
     head = "| network | devices | weak, rows divided | weak, --whole-data | strong, --whole-data | gradient, ms |"
     rows = [head, "|---|---|---|---|---|---|"]
     for name, network in NETWORKS.items():
@@ -62,9 +75,11 @@ def table(step: float, fixed_share: float) -> list[str]:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--step-ms", type=float, default=18.0, help="a step of the MNIST autoencoder on one device")
     parser.add_argument(
-        "--fixed-share", type=float, default=0.2, help="the part of it that does not depend on the batch"
+        "--step-ms", type=float, default=18.0, help="time per step of the MNIST autoencoder, one device"
+    )
+    parser.add_argument(
+        "--fixed-share", type=float, default=0.2, help="fraction of it that does not depend on the batch"
     )
     chosen = parser.parse_args()
     print("\n".join(table(chosen.step_ms / 1e3, chosen.fixed_share)))

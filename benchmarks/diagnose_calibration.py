@@ -1,10 +1,11 @@
-"""Is `diagnose` right? 20 deliberately bad fits and 20 good ones, each judged once.
+"""How often `diagnose` is right: 20 good fits and 20 deliberately bad ones, each diagnosed once.
 
     python benchmarks/diagnose_calibration.py [--keys 0]
 
-Good fits are those of `civi.fit` with its defaults on four targets with five keys each, if their moments are within 0.1
-sd and 0.9-1.1 of exact draws. Bad ones: too few steps, one mode lost, scale halved, mean shifted by one sd in every
-direction, five each. All keys are counted from --keys; what was tried before was tried with --keys 100.
+Good fits are those of `civi.fit` with its defaults on four targets with five keys each, if their means are within
+0.1 sd and their sd ratios within 0.9 to 1.1 of exact draws. Bad fits are of four kinds, five each: too few steps, one
+mode lost, scale halved, and mean shifted by one sd in every direction. --keys is the first key. During development,
+--keys 100 was used.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class Case:
 
 
 def correlated(z: jax.Array) -> jax.Array:
-    """Gaussian of scales 0.01, 1, 50 with correlations."""
+    """A correlated Gaussian with scales 0.01, 1 and 50."""
     return -0.5 * jnp.sum((jnp.asarray(WHITENING) @ (z - jnp.asarray(MEAN))) ** 2)
 
 
@@ -58,7 +59,7 @@ def student(z: jax.Array) -> jax.Array:
 
 
 def skewed(z: jax.Array) -> jax.Array:
-    """log of Gamma(a) variables, a = 1, 3 and 10: a scale parameter on the log axis."""
+    """Logarithms of Gamma(a) variables, a = 1, 3 and 10, like a scale parameter on the log scale."""
     return (jnp.asarray(SHAPES) * z - jnp.exp(z)).sum()
 
 
@@ -69,7 +70,7 @@ def two_modes(z: jax.Array) -> jax.Array:
 
 
 def one_mode(z: jax.Array) -> jax.Array:
-    """The first of the two."""
+    """The first mode of `two_modes`."""
     return -jnp.sum((z - jnp.asarray(PLACES[0])) ** 2)
 
 
@@ -80,7 +81,7 @@ SHAPES, PLACES = (1.0, 3.0, 10.0), ((-3.0, 0.0), (3.0, 1.0))
 
 
 def banana_draws(rng: np.random.Generator, count: int) -> np.ndarray:
-    """Exact."""
+    """Exact draws of the banana."""
     z = rng.normal(size=(count, 3))
     z[:, 1] = z[:, 0] ** 2 + np.sqrt(0.5) * z[:, 1]
     return z
@@ -95,7 +96,7 @@ CASES = (
 
 
 def fit(log_density: LogDensityOfZ, dim: int, key: int, steps: int | None = None) -> SemiImplicitPosterior:
-    """Defaults, but for the number of steps, and time enough on a busy machine."""
+    """`civi.fit` with its defaults, except for the number of steps and enough time for a busy machine."""
     return civi.fit(log_density, dim=dim, key=jax.random.key(key), steps=steps, seconds=600, progress=False)
 
 
@@ -111,14 +112,14 @@ def moved(posterior: SemiImplicitPosterior, shift: float, scale: float) -> SemiI
 
 
 def without_a_mode(key: int) -> SemiImplicitPosterior:
-    """A good fit of one mode, judged as a fit of both."""
+    """A good fit of one mode, presented as a fit of both."""
     target = LogDensity(two_modes, 2)
     lost = fit(one_mode, 2, key)
     return replace(lost, target=eqx.tree_at(lambda s: s.target, lost.target, target), guesses=guesses_of(target))
 
 
 def fits(first: int) -> Iterator[tuple[str, str, int, SemiImplicitPosterior]]:
-    """(good or what is wrong, target, key, fit)."""
+    """Yield tuples (good or what is wrong, target, key, fit)."""
     keys = range(first, first + KEYS)
     for case in CASES:
         good = {key: fit(case.log_density, case.dim, key) for key in keys}
@@ -142,7 +143,7 @@ def fits(first: int) -> Iterator[tuple[str, str, int, SemiImplicitPosterior]]:
 
 
 def main() -> None:
-    """Print a line for every fit and the two counts."""
+    """Print one line per fit, and how many verdicts are right."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--keys", type=int, default=0)
     first = parser.parse_args().keys

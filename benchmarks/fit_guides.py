@@ -1,9 +1,9 @@
-"""NumPyro's automatic guides on the models of fit_models.py, for as long as one says: what `civi.fit` is compared with.
+"""NumPyro's automatic guides on the models of fit_models.py for a given time: the baselines of `civi.fit`.
 
-SVI with Adam and PARTICLES draws a step, in blocks of steps until as many seconds of CPU are used, compilation
-included; other work on the machine does not count. The learning rate falls to 0 by half a cosine over that time. A step
-that is not finite is left out and its random numbers are used up: `stable_update` of NumPyro would try the same ones
-again for ever.
+SVI with Adam and PARTICLES draws per step runs in blocks of steps until the CPU time, including compilation, is used
+up; other work on the machine does not count. The learning rate decays to 0 over that time, by half a cosine. A step
+with a result that is not finite is skipped, and the next step uses new random numbers. NumPyro's `stable_update` would
+retry with the same numbers for ever.
 """
 
 from __future__ import annotations
@@ -30,7 +30,17 @@ PARTICLES, BLOCK, DRAWS = 16, 50, 20_000
 
 
 def guide_draws(case: ModelCase, name: str, seconds: float, seed: int = 0) -> tuple[np.ndarray, int]:
-    """Unconstrained draws (draw, D) in the order of `ravel_pytree`, and the number of steps there was time for."""
+    """Fit a guide and draw from it.
+
+    Args:
+        case: the model.
+        name: one of GUIDES.
+        seconds: CPU seconds to train for.
+        seed: random seed.
+
+    Returns:
+        Unconstrained draws (draw, D) in the order of `ravel_pytree`, and the number of steps.
+    """
     begun = time.process_time()
     guide, arguments = GUIDES[name](case.model), dict(case.kwargs)
     optimiser = numpyro.optim.optax_to_numpyro(optax.inject_hyperparams(optax.adam)(learning_rate=RATES[name]))
@@ -59,7 +69,7 @@ def guide_draws(case: ModelCase, name: str, seconds: float, seed: int = 0) -> tu
 
 
 def _unconstrained(case: ModelCase, guide: Any, params: dict[str, jax.Array], seed: int) -> np.ndarray:
-    """The guide's draws as vectors; sites whose support depends on others go through NumPyro's own transforms."""
+    """The guide's draws as vectors. NumPyro's own transforms handle sites whose support depends on other sites."""
     draws = guide.sample_posterior(jax.random.PRNGKey(seed + 1), params, sample_shape=(DRAWS,))
     latent = {name: value for name, value in draws.items() if name in guide._init_locs}
 

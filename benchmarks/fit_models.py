@@ -1,8 +1,8 @@
-"""Ten NumPyro models with their data, on which `civi.fit` is measured; fit_references.py has the reference draws.
+"""Ten NumPyro models with data, on which `civi.fit` is evaluated; fit_references.py makes the reference draws.
 
-Data is real (eight schools) or drawn by NumPy from a fixed seed. It is kept in single precision: the posterior is then
-the same one when double precision is switched on, and JAX can switch within a process (with NumPy arrays of doubles a
-program compiled in one precision fails in the other). The priors are those of posteriordb where it has the model.
+Data are real (eight schools) or drawn by NumPy with a fixed seed. They are stored in single precision, so that the
+posterior is the same with and without JAX's double precision. (With NumPy arrays of doubles, a program compiled in one
+precision fails in the other.) The priors are those of posteriordb for the models that it has.
 """
 
 from __future__ import annotations
@@ -22,7 +22,16 @@ from scipy.stats import random_correlation
 
 @dataclass(frozen=True)
 class ModelCase:
-    """A model, its arguments, and a sampler of independent posterior draws (rng, count) where there is one."""
+    """A model and its arguments.
+
+    Attributes:
+        name: name of the model.
+        model: the NumPyro model.
+        args: its positional arguments.
+        kwargs: its keyword arguments.
+        summary: a short description.
+        exact_unconstrained_draws: draws `count` independent posterior samples with `rng`; None if not known.
+    """
 
     name: str
     model: Callable[..., None]
@@ -33,7 +42,7 @@ class ModelCase:
 
 
 def single(data: Any) -> Any:
-    """The arrays of a tuple or dict as float32 and int32; plain numbers stay."""
+    """Convert the arrays of a tuple or dict to float32 and int32; Python numbers are not changed."""
     short = {"f": np.float32, "i": np.int32}
     return jax.tree.map(
         lambda leaf: leaf.astype(short[leaf.dtype.kind]) if isinstance(leaf, np.ndarray) else leaf, data
@@ -46,7 +55,7 @@ def flat(support: constraints.Constraint, *shape: int) -> dist.Distribution:
 
 
 def eight_schools_centred(sigma: np.ndarray, y: np.ndarray | None = None) -> None:
-    """Effects theta with the scale tau above them: a funnel."""
+    """The centred parameterisation: a funnel in tau and the effects theta."""
     mu = numpyro.sample("mu", dist.Normal(0, 5))
     tau = numpyro.sample("tau", dist.HalfCauchy(5))
     with numpyro.plate("school", len(sigma)):
@@ -55,7 +64,7 @@ def eight_schools_centred(sigma: np.ndarray, y: np.ndarray | None = None) -> Non
 
 
 def eight_schools_noncentred(sigma: np.ndarray, y: np.ndarray | None = None) -> None:
-    """The same posterior of mu, tau and theta = mu + tau z."""
+    """The non-centred parameterisation: the same posterior of mu, tau and theta = mu + tau z."""
     mu = numpyro.sample("mu", dist.Normal(0, 5))
     tau = numpyro.sample("tau", dist.HalfCauchy(5))
     with numpyro.plate("school", len(sigma)):
@@ -65,7 +74,7 @@ def eight_schools_noncentred(sigma: np.ndarray, y: np.ndarray | None = None) -> 
 
 
 def kidscore_interaction(mom_hs: np.ndarray, mom_iq: np.ndarray, kid_score: np.ndarray | None = None) -> None:
-    """Linear regression on raw predictors, about 0.5 and 100; flat on beta, proper through the data."""
+    """Linear regression on raw predictors of order 0.5 and 100, with a flat prior on beta."""
     beta = numpyro.sample("beta", flat(constraints.real_vector, 4))
     sigma = numpyro.sample("sigma", dist.HalfCauchy(2.5))
     mean = beta[0] + beta[1] * mom_hs + beta[2] * mom_iq + beta[3] * mom_hs * mom_iq
@@ -73,7 +82,7 @@ def kidscore_interaction(mom_hs: np.ndarray, mom_iq: np.ndarray, kid_score: np.n
 
 
 def kidscore_data(rows: int = 434) -> dict[str, np.ndarray]:
-    """Drawn from the published coefficients; the survey itself is not among our files."""
+    """Data drawn from the published coefficients, because the survey itself is not among our files."""
     rng = np.random.default_rng(1)
     mom_hs = rng.binomial(1, 0.79, rows).astype(float)
     mom_iq = rng.normal(100, 15, rows)
@@ -82,7 +91,7 @@ def kidscore_data(rows: int = 434) -> dict[str, np.ndarray]:
 
 
 def autoregression(y: np.ndarray, order: int = 5) -> None:
-    """Every y[t] given the `order` values before it; the first `order` are not modelled."""
+    """Each y[t] given the preceding `order` values; the first `order` values are not modelled."""
     alpha = numpyro.sample("alpha", dist.Normal(0, 10))
     beta = numpyro.sample("beta", dist.Normal(0, 10).expand([order]).to_event(1))
     sigma = numpyro.sample("sigma", dist.HalfCauchy(2.5))
@@ -91,7 +100,7 @@ def autoregression(y: np.ndarray, order: int = 5) -> None:
 
 
 def autoregression_data(length: int = 200, burn_in: int = 200) -> np.ndarray:
-    """A stationary AR(5): the roots of its characteristic polynomial have modulus at most 0.89."""
+    """A stationary AR(5) series: the roots of its characteristic polynomial have modulus at most 0.89."""
     rng = np.random.default_rng(2)
     beta = np.array([0.7, 0.3, -0.2, 0.2, -0.3])
     y = np.zeros(length + burn_in)
@@ -101,7 +110,10 @@ def autoregression_data(length: int = 200, burn_in: int = 200) -> np.ndarray:
 
 
 def garch11(y: np.ndarray, sigma1: float) -> None:
-    """GARCH(1, 1), flat on mu, alpha0 and the triangle alpha1 + beta1 < 1; beta1's support depends on alpha1."""
+    """GARCH(1, 1) with flat priors on mu, alpha0 and the triangle alpha1 + beta1 < 1.
+
+    The support of beta1 depends on alpha1.
+    """
     mu = numpyro.sample("mu", flat(constraints.real))
     alpha0 = numpyro.sample("alpha0", flat(constraints.positive))
     alpha1 = numpyro.sample("alpha1", dist.Beta(1, 2))
@@ -115,7 +127,7 @@ def garch11(y: np.ndarray, sigma1: float) -> None:
 
 
 def garch11_data(length: int = 200) -> np.ndarray:
-    """Drawn from mu 5, alpha0 1.5, alpha1 0.5, beta1 0.3, near the posterior means of posteriordb."""
+    """Data drawn with mu = 5, alpha0 = 1.5, alpha1 = 0.5, beta1 = 0.3, near the posterior means of posteriordb."""
     rng = np.random.default_rng(3)
     y, variance = np.zeros(length), 0.25
     for t in range(length):
@@ -125,7 +137,7 @@ def garch11_data(length: int = 200) -> np.ndarray:
 
 
 def hierarchical_logistic(x: np.ndarray, group: np.ndarray, groups: int, y: np.ndarray | None = None) -> None:
-    """Logistic regression with an intercept for every group, non-centred."""
+    """Logistic regression with one intercept per group, non-centred."""
     mu = numpyro.sample("mu", dist.Normal(0, 2))
     tau = numpyro.sample("tau", dist.HalfNormal(1))
     beta = numpyro.sample("beta", dist.Normal(0, 2.5).expand([x.shape[-1]]).to_event(1))
@@ -135,7 +147,7 @@ def hierarchical_logistic(x: np.ndarray, group: np.ndarray, groups: int, y: np.n
 
 
 def hierarchical_logistic_data(rows: int = 240, groups: int = 10) -> dict[str, Any]:
-    """Standard normal predictors, groups of equal size, between-group scale 0.8."""
+    """Data with standard normal predictors, groups of equal size, and between-group sd 0.8."""
     rng = np.random.default_rng(4)
     x, group = rng.normal(size=(rows, 4)), np.arange(rows) % groups
     logits = -0.5 + 0.8 * rng.normal(size=groups)[group] + x @ np.array([1.0, -0.7, 0.3, 0.0])
@@ -143,7 +155,7 @@ def hierarchical_logistic_data(rows: int = 240, groups: int = 10) -> dict[str, A
 
 
 def gaussian_process(x: np.ndarray, y: np.ndarray | None = None) -> None:
-    """Hyper-parameters of a squared-exponential kernel, with a jitter for its Cholesky factor in float32."""
+    """Hyperparameters of a squared-exponential kernel, with jitter for the Cholesky factor in float32."""
     lengthscale = numpyro.sample("lengthscale", dist.LogNormal(0, 1))
     amplitude = numpyro.sample("amplitude", dist.HalfNormal(2))
     noise = numpyro.sample("noise", dist.HalfNormal(1))
@@ -154,14 +166,14 @@ def gaussian_process(x: np.ndarray, y: np.ndarray | None = None) -> None:
 
 
 def gaussian_process_data(points: int = 40) -> dict[str, np.ndarray]:
-    """A sum of two sines with noise of scale 0.3."""
+    """A sum of two sines with noise of sd 0.3."""
     rng = np.random.default_rng(5)
     x = np.sort(rng.uniform(-5, 5, points))
     return {"x": x, "y": np.sin(x) + 0.5 * np.sin(2.3 * x) + 0.3 * rng.normal(size=points)}
 
 
 def normal_mixture(y: np.ndarray) -> None:
-    """Two normal components with ordered means, the assignments summed out; mu has the N(0, 2) density, ordered."""
+    """Two normal components with ordered means and N(0, 2) priors on them; the assignments are marginalised."""
     theta = numpyro.sample("theta", dist.Beta(5, 5))
     mu = numpyro.sample("mu", flat(constraints.ordered_vector, 2))
     numpyro.factor("mu_prior", dist.Normal(0, 2).log_prob(mu).sum())
@@ -171,30 +183,30 @@ def normal_mixture(y: np.ndarray) -> None:
 
 
 def normal_mixture_data(rows: int = 500) -> np.ndarray:
-    """Components N(-2.75, 1) with weight 0.6 and N(2.75, 1)."""
+    """Data from components N(-2.75, 1) with weight 0.6 and N(2.75, 1) with weight 0.4."""
     rng = np.random.default_rng(6)
     return rng.normal(np.where(rng.uniform(size=rows) < 0.6, -2.75, 2.75), 1)
 
 
 def funnel(dim: int) -> None:
-    """Neal's funnel: the scale of x goes from exp(-4) to exp(4) within v's central 99 %."""
+    """Neal's funnel: the scale of x varies from exp(-4) to exp(4) within the central 99 % of v."""
     v = numpyro.sample("v", dist.Normal(0, 3))
     numpyro.sample("x", dist.Normal(0, jnp.exp(v / 2)).expand([dim - 1]).to_event(1))
 
 
 def funnel_draws(rng: np.random.Generator, count: int, dim: int = 10) -> np.ndarray:
-    """Independent draws, v first."""
+    """Independent draws of the funnel; the first coordinate is v."""
     v = rng.normal(0, 3, (count, 1))
     return np.concatenate([v, np.exp(v / 2) * rng.normal(size=(count, dim - 1))], axis=1)
 
 
 def gaussian(mean: np.ndarray, scale_tril: np.ndarray) -> None:
-    """A normal of full covariance."""
+    """A normal distribution with full covariance."""
     numpyro.sample("x", dist.MultivariateNormal(mean, scale_tril=scale_tril))
 
 
 def gaussian_parameters(dim: int = 50, condition: float = 300.0) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and Cholesky factor: scales from 1e-3 to 1e3, correlations of the given condition number."""
+    """Mean and Cholesky factor, with scales from 1e-3 to 1e3 and a correlation matrix of this condition number."""
     rng = np.random.default_rng(7)
     eigenvalues = np.geomspace(1, condition, dim)
     correlation = random_correlation.rvs(dim * eigenvalues / eigenvalues.sum(), random_state=rng)
@@ -204,7 +216,7 @@ def gaussian_parameters(dim: int = 50, condition: float = 300.0) -> tuple[np.nda
 
 
 def gaussian_draws(rng: np.random.Generator, count: int) -> np.ndarray:
-    """Independent draws."""
+    """Independent draws of the Gaussian."""
     mean, scale_tril = gaussian_parameters()
     return mean + rng.normal(size=(count, len(mean))) @ scale_tril.T
 

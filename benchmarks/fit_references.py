@@ -1,11 +1,11 @@
 """Reference draws of the unconstrained parameters of the models in fit_models.py, cached.
 
-python benchmarks/fit_references.py          makes those that are missing, prints how far each can be trusted
+python benchmarks/fit_references.py          makes missing references and prints the diagnostics of all
 
-NUTS in double precision, except where better draws exist. The funnel and the Gaussian are drawn independently. In the
-centred eight schools NUTS diverges and misses the neck of the funnel (25,000 draws a chain at 0.99: 272 divergences, sd
-of log tau 1.05 where it is 1.17, with an R-hat of 1.001), so its reference is that of the non-centred model transformed
-exactly: theta = mu + tau z, with mu and log tau as they are.
+References are NUTS in double precision, unless better draws exist. The funnel and the Gaussian have independent draws.
+On the centred eight schools, NUTS diverges and misses the neck of the funnel: with 25,000 draws per chain and target
+acceptance 0.99 it has 272 divergences, and the sd of log tau is 1.05 instead of 1.17, although R-hat is 1.001. Its
+reference is therefore that of the non-centred model, transformed exactly by theta = mu + tau z.
 """
 
 from __future__ import annotations
@@ -32,7 +32,15 @@ from fit_models import MODELS, ModelCase
 
 @dataclass(frozen=True)
 class FitReference:
-    """Unconstrained draws (chain, draw, D) in the order of `ravel_pytree`, rank R-hat and bulk effective size (D,)."""
+    """Reference draws and their diagnostics.
+
+    Attributes:
+        draws: unconstrained draws (chain, draw, D) in the order of `ravel_pytree`.
+        r_hat: rank-normalised R-hat (D,).
+        effective_size: bulk effective sample size (D,).
+        divergences: number of divergent transitions.
+        seconds: wall time.
+    """
 
     draws: np.ndarray
     r_hat: np.ndarray
@@ -43,7 +51,7 @@ class FitReference:
 
 @dataclass(frozen=True)
 class Sampling:
-    """Settings of NUTS; independent draws use chains, draws and seed alone."""
+    """Settings of NUTS; independent draws use only chains, draws and seed."""
 
     chains: int = 4
     warmup: int = 2000
@@ -54,7 +62,7 @@ class Sampling:
 
 @dataclass(frozen=True)
 class Unconstrained:
-    """A model's log density of one vector, in the order of `ravel_pytree`, and valid starts (chain, D)."""
+    """The log density of a model as a function of a vector in the order of `ravel_pytree`, and starts (chain, D)."""
 
     log_density: Callable[[jax.Array], jax.Array]
     starts: jax.Array
@@ -64,7 +72,7 @@ SAMPLING = {name: Sampling(accept=0.99) for name in ("eight-schools-centred", "e
 
 
 def unconstrained(case: ModelCase, chains: int, seed: int) -> Unconstrained:
-    """The potential that NumPyro itself would sample, as a function of a vector."""
+    """The log density that NumPyro itself samples, as a function of a vector."""
     keys = jax.random.split(jax.random.PRNGKey(seed), chains)
     info = initialize_model(keys, case.model, model_args=case.args, model_kwargs=dict(case.kwargs))
     _, unravel = ravel_pytree(jax.tree.map(lambda leaf: leaf[0], info.param_info.z))
@@ -93,7 +101,7 @@ def nuts(case: ModelCase, sampling: Sampling) -> tuple[np.ndarray, int]:
 
 
 def independent(case: ModelCase, sampling: Sampling) -> tuple[np.ndarray, int]:
-    """Draws of the case's own sampler, in the shape of chains."""
+    """Independent draws of the case's own sampler, shaped as chains."""
     if case.exact_unconstrained_draws is None:
         raise ValueError(f"{case.name} has no sampler of independent draws")
     draws = case.exact_unconstrained_draws(np.random.default_rng(sampling.seed), sampling.chains * sampling.draws)
@@ -101,7 +109,7 @@ def independent(case: ModelCase, sampling: Sampling) -> tuple[np.ndarray, int]:
 
 
 def centred_schools(case: ModelCase, sampling: Sampling) -> tuple[np.ndarray, int]:
-    """The non-centred draws (mu, log tau, z) as (mu, log tau, theta)."""
+    """Draws of the non-centred model (mu, log tau, z), transformed to (mu, log tau, theta)."""
     draws, divergences = nuts(MODELS["eight-schools-noncentred"], sampling)
     mu, log_tau, z = np.split(draws, [1, 2], axis=-1)
     return np.concatenate([mu, log_tau, mu + np.exp(log_tau) * z], axis=-1), divergences
@@ -111,7 +119,7 @@ SAMPLERS = {"eight-schools-centred": centred_schools}
 
 
 def reference(case: ModelCase, sampling: Sampling | None = None) -> FitReference:
-    """The reference of this case, from the cache if the same log density was sampled with the same settings before."""
+    """The reference of this case, cached by its log density and the settings of the sampler."""
     sampling = sampling or SAMPLING.get(case.name, Sampling())
     with jax.enable_x64(True):
         file = cache_folder("fit-references") / f"{case.name}-{fingerprint(case, sampling)}.npz"
@@ -131,7 +139,7 @@ def reference(case: ModelCase, sampling: Sampling | None = None) -> FitReference
 
 
 def make(case: ModelCase, sampling: Sampling) -> FitReference:
-    """Draw without the cache, by the best sampler there is."""
+    """Make a reference with the best available sampler, without the cache."""
     sampler = independent if case.exact_unconstrained_draws else SAMPLERS.get(case.name, nuts)
     (draws, divergences), seconds, _ = clocked(lambda: sampler(case, sampling))
     arviz = import_arviz()
@@ -141,7 +149,7 @@ def make(case: ModelCase, sampling: Sampling) -> FitReference:
 
 
 def fingerprint(case: ModelCase, sampling: Sampling) -> str:
-    """A hash of the settings and of log density values at fixed points, to six digits."""
+    """A hash of the settings and of the log density at fixed points, rounded to six digits."""
     target = unconstrained(case, 1, 0)
     points = np.random.default_rng(0).normal(size=(8, target.starts.shape[-1]))
     values = np.asarray(jax.jit(jax.vmap(target.log_density))(points))

@@ -1,10 +1,10 @@
-"""`civi.fit` with its defaults on ten models against NUTS, one call each, and NumPyro's guides at equal seconds.
+"""`civi.fit` with its defaults on ten models, and NumPyro's guides with the same time, compared with NUTS.
 
     python benchmarks/fit_table.py [MODEL ...] [--key 0] [--seconds 60] [--no-guides] [--force] [--out FILE]
 
-Errors are the largest over all unconstrained parameters: mean in posterior sd, and ratio of standard deviations. Every
-result is kept in a JSON file as soon as it is there, and not computed again without --force. Seconds are those of the
-clock, compilation included; CPU seconds say how much of them the machine had for us.
+Errors are the largest over all unconstrained parameters: the error of the mean in posterior sd, and the ratio of
+standard deviations. Each result is saved to a JSON file immediately, and is only recomputed with --force. Seconds are
+wall time including compilation; CPU seconds show how busy the machine was with other work.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def _measured(case: ModelCase, method: str, key: int, seconds: float) -> Result:
-    """Draws by this method, and how far their moments are from the reference."""
+    """Run a method, and compare the moments of its draws with the reference."""
     chains = reference(case).draws
     if method == "civi":
         draws, found = _by_civi(case, key, seconds)

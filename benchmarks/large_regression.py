@@ -1,8 +1,8 @@
-"""A million rows: peak memory, seconds, and the error against the Laplace approximation, which is exact at this size.
+"""A regression with a million rows: peak memory, seconds, and errors against the Laplace approximation.
 
     python benchmarks/large_regression.py [--rows 1000000] [--columns 20] [--batch 1000] [--steps STEPS]
 
-With a million rows the posterior is Gaussian to about 0.001 sd, so mode and curvature from all rows are the answer.
+With a million rows the posterior is Gaussian to about 0.001 sd, so the Laplace approximation from all rows is exact.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from civi.solver import Trained, train
 
 
 def synthetic(rows: int, columns: int) -> LogisticRegression:
-    """Standard normal features and an intercept, coefficients N(0, 0.25)."""
+    """Synthetic data: standard normal features and an intercept, coefficients N(0, 0.25)."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=(rows, columns)).astype(np.float32)
     x[:, 0] = 1
@@ -32,12 +32,12 @@ def synthetic(rows: int, columns: int) -> LogisticRegression:
 
 
 def main() -> None:
-    """Fit and print."""
+    """Fit, and print memory, times and errors."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--columns", type=int, default=20)
     parser.add_argument("--batch", type=int, default=1000)
-    parser.add_argument("--steps", type=int, help="those of the default recipe without it")
+    parser.add_argument("--steps", type=int, help="number of steps; the default recipe's by default")
     options = parser.parse_args()
     target = synthetic(options.rows, options.columns)
     shape = f"{options.rows} rows, {options.columns} columns, batches of {options.batch}"
@@ -54,8 +54,8 @@ def main() -> None:
         return train(replace(settings.solver, steps=steps), problem, jax.random.key(1))
 
     trained, seconds, _ = clocked(fit)
-    of_step = f"{1000 * trained.seconds / steps:.2f} ms a step"
-    print(f"fit: {pilot_seconds + seconds:.1f} s in all, {of_step}, peak {peak_megabytes():.0f} MB")
+    of_step = f"{1000 * trained.seconds / steps:.2f} ms per step"
+    print(f"fit: {pilot_seconds + seconds:.1f} s in total, {of_step}, peak {peak_megabytes():.0f} MB")
 
     draws = np.asarray(outward(framed, trained.problem.family.sample(jax.random.key(2), 20_000)))
     factor = np.asarray(framed.frame.factor)

@@ -1,4 +1,4 @@
-"""KL and seconds of every tracker on the three toys: what the default recipe's choice rests on.
+"""KL and seconds of every tracker on the three toys: the evidence for the default recipe's choice.
 
 python benchmarks/trackers.py [--seeds 5] [--steps STEPS]
 """
@@ -20,19 +20,19 @@ VARIANTS = {
     "extrapolated, beta 0.5, chunk kept 5 steps": EXTRAPOLATED,
     "extrapolated, K2 = 350": [*EXTRAPOLATED, "samples.inner=350"],
     "smoothed, beta 0.5, chunk kept 5 steps": ["tracker=smoothed", "tracker.beta=0.5", "pool.switch_every=5"],
-    "ring, beta 0.3, a quarter renewed a step": ["tracker=ring", "pool.renew=0.25"],
+    "ring, beta 0.3, a quarter renewed per step": ["tracker=ring", "pool.renew=0.25"],
     "bank of 8 steps, weights on grad log g": ["objective.weigh=ratio"],
     "bank of 8 steps (default)": [],
 }
 
 
 def row(label: str, assignments: list[str], seeds: int, steps: int | None = None) -> str:
-    """One line of the table: mean (worst) KL on every toy, seconds a seed on the last."""
+    """One row of the table: mean (worst) KL on every toy, and seconds per seed on the last one."""
     cells, seconds = [], 0.0
     for task in TASKS:
         plan = Plan.make(task, "civi", "default", 0, steps, assignments)
-        outcome = runner_of(plan).run_seeds(plan, range(seeds), lambda step: None)
-        kl, seconds = outcome.values("kl"), outcome.seconds
+        result = runner_of(plan).run_seeds(plan, range(seeds), lambda step: None)
+        kl, seconds = result.values("kl"), result.seconds
         lost = seeds - len(kl)
         cells.append(f"{kl.mean():.4f} ({kl.max():.4f})" + (f", {lost} diverged" if lost else ""))
     return f"| {label} | {' | '.join(cells)} | {seconds:.1f} |"
@@ -42,11 +42,11 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--steps", type=int, help="those of the default recipe without it")
+    parser.add_argument("--steps", type=int, help="number of steps; the default recipe's by default")
     asked = parser.parse_args()
     variants = track(VARIANTS.items(), description="trackers")
     rows = [row(label, assignments, asked.seeds, asked.steps) for label, assignments in variants]
-    print(f"| tracker | {' | '.join(TASKS)} | seconds a seed (banana) |")
+    print(f"| tracker | {' | '.join(TASKS)} | seconds per seed (banana) |")
     print("|---" * (len(TASKS) + 2) + "|")
     print("\n".join(rows))
 

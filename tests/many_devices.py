@@ -23,7 +23,7 @@ from civi.experiment.data.images import ImageData
 from civi.experiment.plan import Plan
 from civi.experiment.tasks import TASKS
 from civi.parallel.mesh import make_mesh, place
-from civi.parallel.team import ALONE, Address, Team, joined
+from civi.parallel.team import SINGLE_PROCESS, Address, Team
 from civi.parts import split
 from civi.problem import make_problem
 from civi.progress import TrainingBar
@@ -57,7 +57,7 @@ def plan(task: str, seed: int = 0, *changes: str) -> Plan:
     return Plan.make(task, "civi", "default", seed, STEPS, [*(TOY if task == "banana" else IMAGES), *changes])
 
 
-def fit(chosen: Plan, folder: Path, team: Team = ALONE) -> None:
+def fit(chosen: Plan, folder: Path, team: Team = SINGLE_PROCESS) -> None:
     context = RunContext(folder, Console(quiet=True), checkpoint_every=EVERY, team=team)
     civi.experiment.run.run(chosen, context)
 
@@ -80,7 +80,7 @@ def on_four_devices(folder: Path) -> None:
         "all-reduced": ["".join(each) for each in reduced],
         "program": sorted(set(re.findall(r"f32\[\d+,12\]", program))),
         "part": pixels.sharding.shard_shape(pixels.shape),
-        "whole": all(leaf.is_fully_replicated for leaf in jax.tree.leaves(state)),
+        "replicated": all(leaf.is_fully_replicated for leaf in jax.tree.leaves(state)),
     }
     (folder / "facts.json").write_text(json.dumps(facts))
 

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from civi.experiment.data.images import ImageData
-from civi.experiment.data.text import Sentences, TextData
+from civi.experiment.data.text import TextData, TextSplit
 from civi.experiment.tasks import find_task
-from civi.experiment.tasks.base import Judged
+from civi.experiment.tasks.base import Evaluation
 from civi.experiment.tasks.images import ImageTask
 from civi.experiment.tasks.toy import ToyTask
 
@@ -30,8 +30,8 @@ class Ready:
 class ToyOnly(ToyTask):
     """A toy task with training, but without metrics."""
 
-    def judge(self, *_) -> Judged:
-        return Judged({}, np.zeros((4, 2)), np.zeros((4, 2)))
+    def evaluate(self, *_) -> Evaluation:
+        return Evaluation({}, np.zeros((4, 2)), np.zeros((4, 2)))
 
     def draw(self, *_) -> None:
         return
@@ -40,8 +40,8 @@ class ToyOnly(ToyTask):
 class ImagesOnly(ImageTask):
     """An image task with training, but without metrics."""
 
-    def judge(self, *_) -> Judged:
-        return Judged({}, np.zeros((1, 2, 2, 2)), np.zeros((1, 2, 2, 2)))
+    def evaluate(self, *_) -> Evaluation:
+        return Evaluation({}, np.zeros((1, 2, 2, 2)), np.zeros((1, 2, 2, 2)))
 
     def draw(self, *_) -> None:
         return
@@ -69,6 +69,6 @@ def few_sentences() -> TextData:
         words = rng.integers(2, 6, size=(count, 12)).astype(np.int32)
         at = np.arange(12)
         ends = np.where(at == lengths[:, None] - 1, 1, 0)
-        return Sentences(np.where(at < lengths[:, None] - 1, words, ends), lengths)
+        return TextSplit(np.where(at < lengths[:, None] - 1, words, ends), lengths)
 
     return TextData(part(14), part(3), part(18), WORDS, "a few words")

@@ -1,12 +1,12 @@
 """civi: semi-implicit variational inference.
 
-The method is one pipeline, and every word of it is a folder or a function:
+The method is one pipeline, and every part of it is a folder or a function:
 
     noise -> mixing network -> conditional -> log ratios -> tracker -> gradient -> primary update -> auxiliary update
     `------------- family -------------'   `- estimate -'           `- solver -'`--- update ---'   `--- tracker ---'
 
-`civi.solver.engine.CompositionalSolver.step` reads in this order beside Algorithm 1 of the paper. Names are loaded on
-first use, so that `import civi` and `civi --help` answer at once.
+`civi.solver.engine.CompositionalSolver.step` follows this order and Algorithm 1 of the paper. Public names are imported
+on first use, to keep `import civi` and `civi --help` fast.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 __version__ = "0.1.0"
 
-_HOME = {
+_MODULE_OF = {
     "fit": "civi.inference.fit",
     "load": "civi.inference.load",
     "Posterior": "civi.inference.posterior",
@@ -30,12 +30,12 @@ _HOME = {
     "CiviError": "civi.errors",
 }
 
-__all__ = ["__version__", *sorted(_HOME)]
+__all__ = ["__version__", *sorted(_MODULE_OF)]
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        return getattr(importlib.import_module(_HOME[name]), name)
+    if name in _MODULE_OF:
+        return getattr(importlib.import_module(_MODULE_OF[name]), name)
     raise AttributeError(f"module 'civi' has no attribute '{name}'")
 
 

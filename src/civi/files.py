@@ -1,4 +1,4 @@
-"""Files that are never half written: each is written next to its place and then moved there."""
+"""Atomic writing of files: each is written to a temporary file in the same folder and then renamed."""
 
 from __future__ import annotations
 
@@ -12,17 +12,22 @@ from civi.errors import OutputError
 
 
 def write_json(path: Path, content: dict[str, Any]) -> None:
-    """JSON with null in place of a number that is not finite."""
+    """Write JSON; numbers that are not finite become null."""
     atomically(path, lambda part: part.write_text(json.dumps(_finite(content), indent=2, allow_nan=False) + "\n"))
 
 
 def write_text(path: Path, content: str) -> None:
-    """Plain text."""
+    """Write plain text."""
     atomically(path, lambda part: part.write_text(content))
 
 
 def atomically(path: Path, write: Callable[[Path], object]) -> None:
-    """Let `write` make the file beside its place, then move it there."""
+    """Write a file atomically.
+
+    Args:
+        path: the file.
+        write: writes the content to the temporary path that it is given.
+    """
     part = path.with_name(f".{path.name}.part")
     try:
         write(part)

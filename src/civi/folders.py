@@ -1,4 +1,4 @@
-"""Where files are kept that can be made or fetched again."""
+"""The cache folder, for files that can be recomputed or downloaded again."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ import platformdirs
 
 
 def cache_folder(kind: str) -> Path:
-    """The folder `kind` below CIVI_CACHE_DIR, or below civi in the user's cache folder."""
+    """The subfolder `kind` of CIVI_CACHE_DIR, or of `civi` in the user's cache folder if that is not set."""
     return Path(os.environ.get("CIVI_CACHE_DIR") or platformdirs.user_cache_path("civi")) / kind

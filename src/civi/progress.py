@@ -20,7 +20,13 @@ COLUMNS = (
 
 
 class TrainingBar:
-    """A bar with the current neg_elbo and the time left; `update` is cheap."""
+    """A progress bar with the current neg_elbo and the remaining time; `update` is cheap.
+
+    Args:
+        console: where the bar is shown.
+        name: name of the task.
+        steps: total number of steps.
+    """
 
     def __init__(self, console: Console, name: str, steps: int) -> None:
         self._progress = Progress(*COLUMNS, console=console, refresh_per_second=4)
@@ -35,12 +41,17 @@ class TrainingBar:
         self._progress.stop()
 
     def update(self, done: int, neg_elbo: float) -> None:
-        """Show that `done` steps are done."""
+        """Show the number of finished steps and the current neg_elbo."""
         self._progress.update(self._task, completed=done, neg_elbo=f"{neg_elbo:.4f}", description=self._name)
 
 
 def result_table(metrics: dict[str, Any], settings: list[tuple[str, str]]) -> Table:
-    """Measures first, then settings."""
+    """A table of the measures, followed by the settings.
+
+    Args:
+        metrics: the content of metrics.json.
+        settings: names and values of the settings.
+    """
     table = Table(title=f"{metrics['task']} with {metrics['solver']}, recipe {metrics['recipe']}", title_justify="left")
     table.add_column("measure")
     table.add_column("value", justify="right")
@@ -53,7 +64,7 @@ def result_table(metrics: dict[str, Any], settings: list[tuple[str, str]]) -> Ta
 
 
 def measures(metrics: dict[str, Any]) -> list[tuple[str, str]]:
-    """Rows of the table: each measure with its standard error where there is one."""
+    """Rows of the table: each measure, with its standard error if there is one."""
     skip = {"task", "solver", "recipe", "message"}
     rows = []
     for name, value in metrics.items():
@@ -76,7 +87,7 @@ def _number(value: Any) -> str:
 
 
 def console(*, stderr: bool = False) -> Console:
-    """A console that is wide enough for tables when the output goes to a file."""
+    """A console that is wide enough for tables if the output goes to a file."""
     width = None if os.environ.get("COLUMNS") else 100
     made = Console(stderr=stderr)
     return made if made.is_terminal else Console(stderr=stderr, width=width)

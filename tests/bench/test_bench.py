@@ -1,4 +1,4 @@
-"""What the benchmark compares is the same thing computed in two ways; how long it takes is not tested."""
+"""The two sides that the benchmark compares compute the same thing; their speed is not tested."""
 
 import json
 import time
@@ -23,7 +23,7 @@ SMALL = ImageArchitecture(hidden=(6, 5), decoder_hidden=(5,), latent_dim=2, nois
 
 
 def problem_of(kind):
-    """One posterior, or an autoencoder that sees four images in a step."""
+    """A single posterior, or an autoencoder with batches of four images."""
     if kind == "banana":
         return make_problem(Architecture(hidden=(4,)), banana(), jax.random.key(1))
     bits = jax.random.bernoulli(jax.random.key(0), 0.3, (20, 12)).astype(jnp.uint8)
@@ -70,7 +70,7 @@ def test_programs_take_turns_and_are_warmed_up():
 
 
 def test_the_exponent_is_that_of_the_larger_sizes(monkeypatch):
-    """A cost of 3 size^2 beside a constant that hides it at small sizes."""
+    """A cost of 3 size^2 plus a constant that dominates at small sizes."""
     monkeypatch.setattr(growth, "SWEEPS", {"size": ((1, 10, 1000, 10_000), lambda size: size)})
     seconds = {str(size): 500.0 + 3 * size**2 for size in (1, 10, 1000, 10_000)}
     timed = {size: Timed(value, value, value) for size, value in seconds.items()}
@@ -82,7 +82,7 @@ def test_the_exponent_is_that_of_the_larger_sizes(monkeypatch):
 
 
 class Part:
-    """A part that looks at what is in the file when it starts, or fails."""
+    """A part that reads the content of the file when it starts, or fails."""
 
     def __init__(self, file, fails=False):
         self.file, self.fails, self.before = file, fails, None

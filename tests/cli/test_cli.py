@@ -1,4 +1,4 @@
-"""The command line without a run: listings, and errors in one line that leave every file as it was."""
+"""The command line without a run: listings, and errors in one line that change no file."""
 
 from pathlib import Path
 
@@ -18,12 +18,12 @@ def in_an_empty_folder(tmp_path, monkeypatch):
 
 
 def content(folder: Path) -> dict[str, bytes | None]:
-    """Every path below a folder; the bytes of files."""
+    """Every path below a folder, with the bytes of files."""
     return {str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None for path in folder.rglob("*")}
 
 
 def old_run(folder: Path) -> dict[str, bytes | None]:
-    """A folder with all files of a run, as far as the command line looks at them."""
+    """A folder with all files of a run that the command line checks."""
     (folder / "checkpoints" / "6").mkdir(parents=True)
     (folder / "figures").mkdir()
     write_json(folder / "config.json", Plan.make("banana", "civi", "default", 0, 6, []).described())
@@ -65,7 +65,10 @@ SET = ("--set",)
         (["banana", "--steps", "0"], "steps must be at least 1, not 0"),
         (["banana", "--seed", "-1"], "seed must not be negative, not -1"),
         (["banana", "--checkpoint-every", "0"], "--checkpoint-every must be at least 1, not 0"),
-        (["banana", "--force", "--resume"], "--force starts anew and --resume goes on: give one of them"),
+        (
+            ["banana", "--force", "--resume"],
+            "--force starts a new run, --resume continues one: give only one",
+        ),
         (["banana", *SET, "samples.outer=0"], "samples.outer (K1) must be at least 1, not 0"),
         (["banana", *SET, "samples.inner=0"], "samples.inner (K2) must be at least 1, not 0"),
         (["banana", *SET, "tracker=ring", *SET, "tracker.beta=0"], "tracker.beta must be in (0, 1], not 0.0"),
@@ -101,7 +104,7 @@ def test_another_run_in_the_folder_keeps_every_byte(failing, tmp_path):
     message = failing("run", "banana", "--out", "old")
     files = "config.json, metrics.json, history.csv, draws.nc, posterior.civi, figures, checkpoints"
     assert message.startswith(f"old already holds a run ({files}): ")
-    assert message.endswith("choose another --out, go on with --resume, or replace it with --force")
+    assert message.endswith("choose another --out, resume with --resume, or replace it with --force")
     assert content(tmp_path / "old") == before
 
 
@@ -138,7 +141,7 @@ def test_a_folder_that_cannot_be_made_is_an_error(failing, tmp_path, out):
 def test_resume_with_other_settings_shows_the_difference(failing, tmp_path, options, difference):
     before = old_run(tmp_path / "old")
     message = failing("run", "banana", "--steps", "6", "--out", "old", "--resume", *options)
-    assert message == f"old was started with other settings {difference}: resume with the same ones"
+    assert message == f"old was started with different settings {difference}: resume with the same ones"
     assert content(tmp_path / "old") == before
 
 

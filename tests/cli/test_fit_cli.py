@@ -1,4 +1,4 @@
-"""`civi fit`: the files of a fit, and every mistake in one line that writes nothing."""
+"""`civi fit`: the files of a fit, and errors in one line that write nothing."""
 
 import json
 
@@ -79,7 +79,7 @@ def test_a_fit_writes_its_files_and_shows_the_summary(monkeypatch, tmp_path):
 MISTAKES = {
     "absent.json": (None, "there is no file absent.json"),
     "half.json": ("{", "half.json is not a JSON file that can be read"),
-    "list.json": ("[1]", "list.json must hold a JSON object"),
+    "list.json": ("[1]", "list.json must contain a JSON object"),
     "null.json": ('{"x": [1, null, 3], "y": [1, 2, 3]}', "x has 1 of 3 values missing, NaN or infinite (row 2)"),
     "nan.json": (
         '{"x": [1, 2, 3], "y": [NaN, 2, Infinity]}',
@@ -115,10 +115,10 @@ def test_data_that_cannot_be_used_is_one_line(failing, tmp_path, name):
         (
             "import numpy\n1 / 0",
             "mine.py:line",
-            "mine.py fails when it is run: ZeroDivisionError: division by zero (line 2)",
+            "mine.py failed when it was executed: ZeroDivisionError: division by zero (line 2)",
         ),
-        ("def f(:", "mine.py:f", "mine.py fails when it is run: SyntaxError"),
-        ("raise SystemExit(3)", "mine.py:f", "mine.py fails when it is run: SystemExit: 3"),
+        ("def f(:", "mine.py:f", "mine.py failed when it was executed: SyntaxError"),
+        ("raise SystemExit(3)", "mine.py:f", "mine.py failed when it was executed: SystemExit: 3"),
         (MODEL, "mine.py:line", "the model line(x, y) needs x: give them with --data"),
     ],
 )
@@ -156,7 +156,7 @@ def test_columns_of_a_csv_file_are_arguments_and_whole_numbers_stay_whole(tmp_pa
     assert (type(x), x, y.shape) == (int, 7, (2, 2))
 
 
-def test_help_says_that_the_file_is_run():
-    assert "The file is run" in " ".join(
+def test_help_says_that_the_file_is_executed():
+    assert "The file is executed" in " ".join(
         CliRunner().invoke(cli.app, ["fit", "--help"], env={"COLUMNS": "200"}).output.split()
     )

@@ -1,4 +1,4 @@
-"""Autoencoders as tasks: `civi run` and `civi compare` on a handful of images and sentences, and both recipes."""
+"""Autoencoder tasks: `civi run` and `civi compare` on a few images and sentences, and both recipes."""
 
 import importlib
 import json
@@ -77,7 +77,7 @@ SMALL = {
 
 @pytest.fixture(scope="module", autouse=True)
 def small_tasks():
-    """Data that need no files, fewer draws for the measures, and more than one block of test images."""
+    """Use data that need no files, fewer draws for the measures, and more than one block of test images."""
     with pytest.MonkeyPatch.context() as patch:
         for name, task in SMALL.items():
             patch.setitem(TASKS, name, Ready(task))
@@ -103,7 +103,7 @@ def read(path: Path) -> dict:
 
 @pytest.fixture(scope="module", autouse=True)
 def victim(tmp_path_factory):
-    """A run in a process of its own that kills itself at step 5 or 6; it starts first, to compile beside the others."""
+    """A run in a separate process that kills itself at step 5 or 6; it starts first, to compile concurrently."""
     folder = tmp_path_factory.mktemp("killed") / "run"
     arguments = [sys.executable, "-c", KILLED, *command("mnist", folder, OF_IMAGES, *OFTEN)]
     helpers = os.pathsep.join([str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
@@ -130,7 +130,7 @@ def ptb(tmp_path_factory):
 
 
 def draws(folder: Path) -> np.ndarray:
-    import arviz  # imported by the run before, which silences its notice of version 1
+    import arviz  # the run has imported it already and silenced its notice about version 1
 
     data = arviz.from_netcdf(folder / "draws.nc", engine="h5netcdf")
     values = data.posterior["z"].to_numpy()
@@ -167,7 +167,7 @@ def test_draws_are_of_the_posterior_of_every_image_that_is_shown(mnist):
 
 
 def loaded_and_shown(folder: Path, shown) -> tuple[AmortisedPosterior, np.ndarray]:
-    """The posterior of a run, and its draws of z for the data that were shown, by the run's own key."""
+    """The posterior of a run, and its draws of z for the shown data with the run's own key."""
     loaded, task = civi.load(folder / "posterior.civi"), read(folder / "config.json")["task"]
     assert type(loaded) is AmortisedPosterior
     key = Plan.make(task, "civi", "default", 0, None, []).keys(0)[3]
@@ -236,7 +236,7 @@ def test_sentences_that_are_shown_come_with_what_was_made_of_them(ptb):
 @pytest.mark.parametrize("task", ["mnist", "ptb"])
 def test_nuts_is_refused(task, failing, tmp_path):
     message = failing("run", task, "--solver", "nuts", "--out", str(tmp_path / "run"))
-    assert message == f"nuts samples one posterior, and {task} has one for every datum: choose another solver"
+    assert message == f"nuts samples a single posterior, but {task} has one per datum: choose another solver"
     assert not (tmp_path / "run").exists()
 
 
@@ -280,7 +280,7 @@ def test_a_comparison(tmp_path):
 
 
 def test_a_run_killed_while_a_batch_is_kept_goes_on_to_the_same_bits(mnist, victim, monkeypatch):
-    """Steps 5 or 6 of chunks of three: parameters, bank, batch and chunk are all in the middle of something."""
+    """Chunks are kept for three steps, so a checkpoint at step 5 or 6 has a partly used bank, batch and chunk."""
     child, folder = victim
     errors = child.communicate(timeout=300)[1]
     assert child.returncode == -signal.SIGKILL, errors
@@ -338,7 +338,7 @@ def test_paper_has_the_family_of_its_table(task):
 
 @pytest.mark.parametrize("task", ["mnist", "mnist-dynamic", "fashion-mnist", "ptb"])
 def test_default_gives_all_solvers_the_same_batches(task):
-    with pytest.raises(SettingError, match="nuts samples one posterior"):
+    with pytest.raises(SettingError, match="nuts samples a single posterior"):
         settings_for(task, "nuts", "default")
     every = {name: settings_for(task, name, "default") for name in SOLVERS}
     batches = {(one.solver.steps, one.solver.samples.outer, one.problem) for one in every.values()}

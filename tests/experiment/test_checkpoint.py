@@ -1,4 +1,4 @@
-"""A run that was interrupted, killed or damaged and then resumed ends in the same bits as one left alone."""
+"""A run that was interrupted, killed or damaged and then resumed is bitwise identical to an undisturbed run."""
 
 import csv
 import shutil
@@ -31,7 +31,7 @@ from small_tasks import Ready, ToyOnly
 STEPS, EVERY = 60, 20
 TINY = ["samples.outer=8", "samples.inner=5", "tracker.steps=2", "family.hidden=4"]
 
-# Ends by SIGKILL at the moment at which the checkpoint of step 40, fully written, is to take its final name.
+# SIGKILL arrives when the checkpoint of step 40 is completely written, just before it gets its final name.
 KILLED = """
 import os, signal, sys
 
@@ -71,7 +71,7 @@ def damage(folder: Path, step: int) -> None:
 
 
 def replace_content(folder: Path, step: int) -> None:
-    """A complete checkpoint that Orbax reads without complaint, with one number changed."""
+    """Write a complete checkpoint that Orbax can read, but with one number changed."""
     item = (folder / "checkpoints" / str(step) / "run").resolve()
     with ocp.StandardCheckpointer() as checkpointer:
         content = checkpointer.restore(item)
@@ -93,7 +93,7 @@ def assert_same_end(folder: Path, undisturbed: Path) -> None:
 
 @pytest.fixture(scope="module", autouse=True)
 def without_measuring():
-    """The last iterate is what matters here, so measures and figures are left out."""
+    """Leave out measures and figures: only the last iterate matters here."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(TASKS, "banana", Ready(ToyOnly("banana")))
         patch.setattr(civi.experiment.run, "draw_history", lambda *_: None)
@@ -102,7 +102,7 @@ def without_measuring():
 
 @pytest.fixture(scope="module", autouse=True)
 def victim(tmp_path_factory):
-    """A run in a process of its own that will be killed; it starts first, so that it compiles beside the others."""
+    """A run in a separate process that will be killed; it starts first, so that it compiles concurrently."""
     folder = tmp_path_factory.mktemp("killed") / "run"
     arguments = [sys.executable, "-c", KILLED, *command(folder)]
     with subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as child:
@@ -112,7 +112,7 @@ def victim(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory):
-    """A run in one go, with other checkpoints than the disturbed ones."""
+    """An uninterrupted run, with different checkpoints from the disturbed runs."""
     folder = tmp_path_factory.mktemp("checkpoint") / "undisturbed"
     assert invoke(folder, "--checkpoint-every", "15").exit_code == 0
     return folder
@@ -120,7 +120,7 @@ def undisturbed(tmp_path_factory):
 
 @pytest.fixture
 def interrupt(tmp_path, monkeypatch):
-    """Starts a run that is interrupted, as by Ctrl-C, when the progress bar shows this step or a later one."""
+    """Start a run that is interrupted, as by Ctrl-C, once the progress bar shows this step or a later one."""
 
     def start(step: int) -> tuple[Path, str]:
         def update(self, done: int, neg_elbo: float) -> None:
@@ -149,7 +149,7 @@ def test_a_checkpoint_holds_the_history_up_to_its_step(undisturbed):
 @pytest.mark.parametrize("step", [1, 40])
 def test_an_interrupted_run_goes_on_to_the_same_end(interrupt, undisturbed, step):
     folder, message = interrupt(step)
-    assert message == f"civi: interrupted; go on with the same command and --resume (folder {folder})\n"
+    assert message == f"civi: interrupted; to resume, repeat the command with --resume (folder {folder})\n"
     assert kept(folder)[-1] == step
     assert not (folder / "metrics.json").exists()
     assert invoke(folder, "--resume").exit_code == 0
@@ -223,7 +223,7 @@ def test_resume_without_a_checkpoint_is_an_error(tmp_path, undisturbed, failing)
     ("every", "expected"), [(None, [2000, 4000]), (1000, [2000, 3000, 4000])], ids=["by default", "asked for"]
 )
 def test_by_default_checkpoints_are_also_seconds_apart(tmp_path, every, expected):
-    """Steps of 6 ms: every 1,000 steps are 6 seconds, and 10 must be between two checkpoints."""
+    """With 6 ms per step, 1,000 steps take 6 seconds, but checkpoints must be 10 seconds apart."""
     checkpoints = Checkpoints(tmp_path, every)
     problem = PosteriorProblem(linear_family(), gaussian_target())
     state = start(CompositionalSolver(samples=Samples(2, 2)), problem, jax.random.key(0))

@@ -1,4 +1,4 @@
-"""civi compare: one estimator for all, the ranking, divergence shown, and a solver added in one line."""
+"""civi compare: the same estimator for all solvers, the ranking, reported divergence, and a user-defined solver."""
 
 import json
 
@@ -8,10 +8,10 @@ import pytest
 from typer.testing import CliRunner
 
 from civi.cli.main import app
-from civi.experiment.outcome import Curve, Outcome, ranked
 from civi.experiment.plan import Plan
-from civi.experiment.report.comparison import _around_the_ends, happened
+from civi.experiment.report.comparison import _y_limits, outcome_of
 from civi.experiment.runners import runner_of
+from civi.experiment.solver_result import Curve, SolverResult, ranked
 from civi.experiment.tasks import TASKS
 from civi.inference.diagnose.divergence import log_ratio_bounds
 from civi.problem import make_problem
@@ -24,19 +24,19 @@ TINY = ["family.hidden=4", "samples.outer=8", "samples.inner=5"]
 
 
 def quick(family):
-    """A solver of one's own."""
+    """A user-defined solver."""
     update = FirstOrder("rmsprop")
     return Method(family, CompositionalSolver(samples=Samples(16, 8), tracker=NoTracker(), update=update))
 
 
 def wild(family):
-    """A solver whose first step is its last."""
+    """A solver that halts at its first step."""
     return Method(family, CompositionalSolver(update=FirstOrder("sgd", learning_rate=1e30)))
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A comparison with a solver that was added for it, and one made to diverge."""
+    """A comparison with a user-defined solver and one that diverges."""
     out = tmp_path_factory.mktemp("comparison") / "out"
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(SOLVERS, "quick", quick)
@@ -83,17 +83,17 @@ def test_many_seeds_at_once_are_the_single_runs():
 
 def outcome(name, kl, diverged=(None, None)):
     measures = [{"kl": value} for value in kl]
-    return Outcome(name, measures, Curve(), list(diverged), 1.0, 0.0, 10, {}, np.zeros((4, 2)))
+    return SolverResult(name, measures, Curve(), list(diverged), 1.0, 0.0, 10, {}, np.zeros((4, 2)))
 
 
 def test_curves_are_shown_where_they_end_whatever_a_run_that_diverged_ends_with():
     good, bad = outcome("good", [1.0], [None]), outcome("bad", [1.0], [3])
     for one, values in ((good, [500.0, 30.0, 20.0, 12.0, 11.0]), (bad, [500.0, -1e15])):
         one.curve.neg_elbo.extend([value] for value in values)
-    low, high = _around_the_ends([good, bad])
+    low, high = _y_limits([good, bad])
     assert 10 < low < 11
     assert high == 30
-    assert _around_the_ends([bad])[0] < -1e14
+    assert _y_limits([bad])[0] < -1e14
 
 
 def test_ranking_puts_complete_results_first():
@@ -102,14 +102,14 @@ def test_ranking_puts_complete_results_first():
         for o in ranked([outcome("b", [2.0, 2.0]), outcome("c", [0.0, 0.0], (None, 5)), outcome("a", [1.0, 1.0])], "kl")
     ]
     assert best == ["a", "b", "c"]
-    assert happened(outcome("c", [0.0, 0.0], (None, 5))) == "1 of 2 diverged, first at step 5"
+    assert outcome_of(outcome("c", [0.0, 0.0], (None, 5))) == "1 of 2 diverged, first at step 5"
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         (["--seeds", "0"], "--seeds must be at least 1, not 0"),
-        (["--solvers", ","], "--solvers names no solver: give names with commas, or all"),
+        (["--solvers", ","], "--solvers names no solver: give names separated by commas, or all"),
         (["--solvers", "civi,sivy"], "unknown solver 'sivy': did you mean 'sivi'?"),
         (["--set", "problem.batch=5"], "problem.batch needs a target with rows of data"),
     ],

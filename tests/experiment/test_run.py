@@ -1,4 +1,4 @@
-"""What `civi run` leaves in its folder: names and values that other tools read."""
+"""The files of `civi run`: names and values that other tools read."""
 
 import csv
 import json
@@ -35,7 +35,7 @@ def run(folder: Path, *options: str, **settings: float) -> str:
 
 
 def read(path: Path) -> dict:
-    """JSON in which NaN and Infinity are errors."""
+    """Parse JSON; NaN and Infinity are errors."""
 
     def refuse(constant: str) -> None:
         raise AssertionError(f"{constant} in {path}")
@@ -49,7 +49,7 @@ def rows(folder: Path) -> list[dict[str, str]]:
 
 
 def draws(folder: Path):
-    import arviz  # imported by the run before, which silences its notice of version 1
+    import arviz  # the run has imported it already and silenced its notice about version 1
 
     data = arviz.from_netcdf(folder / "draws.nc", engine="h5netcdf")
     values, attributes = data.posterior["z"].to_numpy(), dict(data.attrs)
@@ -63,7 +63,7 @@ def without(names: str, values: dict) -> dict:
 
 @pytest.fixture(scope="module", autouse=True)
 def with_fewer_samples():
-    """Measures and figures as always, but from fewer samples and on a coarser grid."""
+    """Use the usual measures and figures, with fewer samples and a coarser grid."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(TASKS, "banana", Ready(small_toy("banana")))
         patch.setattr(toy_figure, "GRID", 30)
@@ -83,7 +83,7 @@ def output(folder):
 
 @pytest.fixture(scope="module")
 def without_figures(output):
-    """For the runs after the first."""
+    """Replacements for the runs after the first."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(civi.experiment.run, "draw_history", lambda *_: None)
         patch.setattr(type(TASKS["banana"].task), "draw", lambda *_: None)
@@ -92,7 +92,7 @@ def without_figures(output):
 
 @pytest.fixture(scope="module")
 def forced(folder, without_figures):
-    """The same run in a folder with another run and a foreign file, by --force."""
+    """The same run with --force, in a folder that contains another run and an unrelated file."""
     other = folder.parent / "forced"
     for name in (*FAKE, "notes.txt", "mine/notes.txt"):
         (other / name).parent.mkdir(parents=True, exist_ok=True)
@@ -182,7 +182,7 @@ class TestFiles:
 
 
 def test_a_run_that_diverges_says_so_and_writes_no_nan(tmp_path):
-    """At locations of 1e10 the density of the banana underflows, and its logarithm is -inf in single precision."""
+    """At locations of 1e10 the log density of the banana is -inf in single precision."""
     output = run(tmp_path, **{"family.spread": 1e10})
     metrics = read(tmp_path / "metrics.json")
     assert (metrics["status"], metrics["steps"], metrics["skipped_steps"]) == ("stopped", 50, 50)

@@ -1,4 +1,4 @@
-"""`civi run --solver nuts`: chains in place of training, with the files of a run and a posterior that can be loaded."""
+"""`civi run --solver nuts`: chains instead of training, the usual files, and a posterior that can be loaded."""
 
 import json
 
@@ -11,7 +11,7 @@ import civi
 from civi.cli.main import app
 from civi.errors import TargetError
 from civi.experiment.plan import Plan
-from civi.experiment.report.comparison import happened
+from civi.experiment.report.comparison import outcome_of
 from civi.experiment.runners import runner_of
 from civi.experiment.tasks import TASKS
 from civi.inference.nuts import Nuts
@@ -24,7 +24,7 @@ OPTIONS = [word for setting in SETTINGS for word in ("--set", setting)]
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A run of the star, with a cache of our own."""
+    """A run of the star with an empty cache."""
     out = tmp_path_factory.mktemp("nuts") / "run"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CIVI_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
@@ -50,7 +50,7 @@ def test_the_folder_holds_the_files_of_a_run_without_training(folder):
 
 
 def test_the_posterior_file_has_the_chains_of_the_run(folder):
-    import arviz  # imported by the run before, which silences its notice of version 1
+    import arviz  # the run has imported it already and silenced its notice about version 1
 
     data = arviz.from_netcdf(folder / "draws.nc", engine="h5netcdf")
     draws = data.posterior["z"].to_numpy()
@@ -93,6 +93,6 @@ def test_a_comparison_takes_the_cached_chains_and_measures_them_alike(folder, mo
     assert outcome.curve.step == []
     assert outcome.diverged == [None]
     said = f"R-hat at most {found['r_hat']:.3f}, effective size at least {found['effective_size']:.0f}"
-    assert happened(outcome) == said
+    assert outcome_of(outcome) == said
     with pytest.raises(AssertionError, match="NUTS ran again"):
         runner_of(plan).run_seeds(plan, [1], lambda step: None)

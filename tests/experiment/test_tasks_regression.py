@@ -1,4 +1,4 @@
-"""Regressions as tasks: a run on one's own table from end to end, errors in one line, and both recipes."""
+"""Regression tasks: an end-to-end run on a user's table, errors in one line, and both recipes."""
 
 import csv
 import hashlib
@@ -45,7 +45,7 @@ MEASURES = (
 
 
 def write_table(path: Path) -> Path:
-    """60 rows: two numbers on scales of their own, a column of 0 and 1, and labels 1 and 2 that depend on them."""
+    """60 rows: two numbers on different scales, a column of 0 and 1, and labels 1 and 2 that depend on them."""
     rng = np.random.default_rng(0)
     age, dose, smoker = rng.normal(50, 10, ROWS), rng.normal(0, 1e-3, ROWS), rng.integers(2, size=ROWS)
     logit = (age - 50) / 10 - 1e3 * dose + smoker
@@ -68,7 +68,7 @@ def table(tmp_path_factory):
 
 @pytest.fixture(scope="module", autouse=True)
 def quick(tmp_path_factory):
-    """Measures as always from fewer samples, and a cache of our own."""
+    """Use the usual measures with fewer samples, and an empty cache."""
     made = regression.own_table
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CIVI_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
@@ -119,11 +119,11 @@ def test_metrics_compare_with_the_reference_and_the_test_rows(folder):
 
 
 def test_draws_are_in_the_coordinates_of_the_table_and_not_of_the_pilot(folder):
-    """30 steps from the pilot's frame are near the posterior; a frame left on would be off by several sd."""
+    """30 steps after the pilot, draws are near the posterior; draws left in the frame would be off by several sd."""
     metrics = read(folder / "metrics.json")
     assert metrics["mean_error_max"] < 1
     assert 0.4 < metrics["sd_ratio_min"] <= metrics["sd_ratio_max"] < 2.5
-    import arviz  # imported by the run before, which silences its notice of version 1
+    import arviz  # the run has imported it already and silenced its notice about version 1
 
     data = arviz.from_netcdf(folder / "draws.nc", engine="h5netcdf")
     draws = data.posterior["z"].to_numpy()
@@ -172,7 +172,7 @@ def test_a_batch_for_a_toy_is_refused_before_anything_is_written(failing, tmp_pa
 
 
 def test_there_is_no_reference_for_many_rows(monkeypatch, table, tmp_path):
-    """NUTS must not even be asked."""
+    """NUTS must not be called."""
 
     def never(*_):
         raise AssertionError("NUTS ran")

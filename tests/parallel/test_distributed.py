@@ -1,4 +1,4 @@
-"""Runs on many devices end where one device ends, and one whose process dies can be taken up again."""
+"""Runs on many devices give the result of one device, and a run whose process dies can be resumed."""
 
 import json
 import os
@@ -23,13 +23,14 @@ from civi.parallel.mesh import make_mesh
 from many_devices import EVERY, STEPS, TOY, fit, plan
 from saved_runs import arrays
 
-GONE = "civi: error: a process of this run is gone, so this one ends too: restart all processes with --resume"
-# Sums in another order make 4e-6 of an array's largest number in 200 steps, half of the samples more than 0.1.
+PROCESS_LOST = "civi: error: another process of this run has failed: restart all processes with --resume"
+# Relative to an array's largest number, a different order of summation changes 4e-6 in 200 steps; half of the samples
+# change more than 0.1.
 DRIFT = 1e-4
 
 
 def begin(*arguments: str, devices: int = 1, **environment: str) -> subprocess.Popen[str]:
-    """many_devices.py in a process of its own, compiled as quickly as here."""
+    """Start many_devices.py in a separate process, with the same fast compilation as in this one."""
     flags = {"XLA_FLAGS": f"--xla_force_host_platform_device_count={devices}"}
     script = [sys.executable, str(Path(many_devices.__file__)), *arguments]
     env = {**os.environ, **flags, **environment}
@@ -37,7 +38,7 @@ def begin(*arguments: str, devices: int = 1, **environment: str) -> subprocess.P
 
 
 def two(folder: Path, *options: str, die_at: int | None = None) -> list[subprocess.Popen[str]]:
-    """Two processes that meet on a free port; the second dies at a step."""
+    """Two processes that connect on a free port; with `die_at`, the second one dies at that step."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -60,7 +61,10 @@ def end(process: subprocess.Popen[str]) -> tuple[int, str, str]:
 
 
 def drift(folder: Path, other: Path) -> float:
-    """The largest difference of two runs' states, each array's in units of its largest number; of equal shapes."""
+    """The largest difference between the states of two runs, relative to the largest number of each array.
+
+    Arrays of different shapes are not compared.
+    """
     one, two = ({k: v for k, v in arrays(path, STEPS).items() if k.startswith("state.")} for path in (folder, other))
     assert one.keys() == two.keys()
     comparable = [name for name in one if one[name].size and one[name].shape == two[name].shape]
@@ -70,7 +74,10 @@ def drift(folder: Path, other: Path) -> float:
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
-    """Two processes undisturbed, two of which one dies, and four devices; all at once, as most of it is compilation."""
+    """Two undisturbed processes, two of which one dies, and a process with four devices.
+
+    All run concurrently, because most of the time is compilation.
+    """
     folder = tmp_path_factory.mktemp("distributed")
     four = begin("four", str(folder), devices=4)
     together = {"undisturbed": two(folder / "undisturbed"), "broken": two(folder / "broken", die_at=2 * EVERY)}
@@ -96,7 +103,7 @@ def alone(tmp_path_factory, runs):
 
 @pytest.fixture(scope="module")
 def spoken(runs):
-    """What each of the two undisturbed processes printed, after its end."""
+    """The output of each of the two undisturbed processes, after they have finished."""
     ends = [end(process) for process in runs[1]["undisturbed"]]
     assert [(code, error) for code, _, error in ends] == [(0, "")] * 2
     return [out for _, out, _ in ends]
@@ -104,13 +111,13 @@ def spoken(runs):
 
 @pytest.fixture(scope="module")
 def undisturbed(runs, spoken):
-    """The run of two processes, over."""
+    """The folder of the finished run of two processes."""
     return runs[0] / "undisturbed"
 
 
 @pytest.fixture(scope="module")
 def four(runs):
-    """The runs on four devices, over."""
+    """The folder of the finished runs on four devices."""
     folder, _, process = runs
     code, _, error = end(process)
     assert code == 0, error
@@ -140,7 +147,7 @@ def test_a_run_of_many_processes_leaves_the_files_of_one(undisturbed, alone):
 
 
 def test_the_posterior_of_many_devices_is_saved_as_that_of_one(undisturbed, four, alone):
-    """Parameters come back from the devices to this process's own, and are those that one device ends with."""
+    """The parameters are copied back to the leader's own device and equal those of a run on one device."""
     key = jax.random.key(0)
     expected = civi.load(alone / "banana" / "posterior.civi").sample(key, 50)
     for folder in (undisturbed, four / "two-by-two"):
@@ -162,7 +169,7 @@ def test_rows_of_data_over_four_devices_end_where_one_does(four, alone):
 def test_a_step_is_divided_among_the_devices(four):
     facts = json.loads((four / "facts.json").read_text())
     assert facts["part"] == [8, 12]
-    assert facts["whole"]
+    assert facts["replicated"]
     reduced = " ".join(facts["all-reduced"])
     assert "u8[8,12]" in reduced
     assert all(f"[{n},12]" in reduced or f"[12,{n}]" in reduced for n in (6, 5))
@@ -178,7 +185,7 @@ def test_a_process_that_dies_ends_the_run_in_a_line_and_a_restart_ends_where_it_
     code, out, error = end(survivor)
     assert time.monotonic() - begun < 60
     assert code != 0
-    assert error.startswith(GONE)
+    assert error.startswith(PROCESS_LOST)
     assert len(error.splitlines()) == 1
     assert "Traceback" not in out
     broken = folder / "broken"
@@ -219,7 +226,7 @@ def test_an_address_that_cannot_be_is_refused(options, message, failing, tmp_pat
 @pytest.mark.parametrize("options", [ADDRESS, ("--inner-devices", "2"), ("--whole-data",)])
 def test_options_of_many_devices_need_the_one_that_asks_for_them(options, failing, tmp_path):
     message = failing("run", "banana", "--out", str(tmp_path / "run"), *options)
-    assert message.endswith("are for --distributed: add it")
+    assert message.endswith("need --distributed: add it")
 
 
 def test_devices_that_do_not_divide_are_refused():
@@ -254,8 +261,8 @@ def test_samples_that_divide_are_not_refused_and_nuts_is():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ((), "--distributed found no cluster and one device only: start it under SLURM, Open MPI or Kubernetes, "),
-        ((*ADDRESS, "--wait", "2"), "the processes did not meet at 127.0.0.1:4000 within 2 s: start all of them, "),
+        ((), "--distributed found no cluster and only one device: start it under SLURM, Open MPI or Kubernetes, "),
+        ((*ADDRESS, "--wait", "2"), "the processes did not connect at 127.0.0.1:4000 within 2 s: start all of them "),
     ],
 )
 def test_a_process_that_meets_no_other_says_so_in_a_line(options, message, tmp_path):

@@ -1,1 +1,1 @@
-"""Benchmarks: ratios measured in one process, never asserted in a test."""
+"""Benchmarks of speed: ratios measured within one process. Tests never assert them."""

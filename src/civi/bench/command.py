@@ -1,4 +1,4 @@
-"""`civi bench`: parts by name, a table on screen and JSON."""
+"""`civi bench`: run the parts of the benchmark, print their tables and write the results as JSON."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from civi.files import write_json
 
 
 class Part(Protocol):
-    """A module that measures something and can show it."""
+    """The interface of a module that measures something and shows the result as a table."""
 
     def measure(self, quick: bool, advance: Advance) -> dict[str, Any]:
-        """The figures; `advance` is told what is going on."""
+        """Measure; `advance` is called with a description of the current work."""
         ...
 
     def table(self, found: dict[str, Any]) -> Table:
-        """The figures for people."""
+        """The results as a table."""
         ...
 
 
@@ -44,7 +44,17 @@ PARTS: dict[str, Part] = {
 
 
 def bench(part: str, console: Console, *, quick: bool, out: Path | None) -> dict[str, Any]:
-    """Run the parts, show their tables, and write all figures with what they were measured on."""
+    """Run the parts of the benchmark and show their tables.
+
+    Args:
+        part: name of a part, or all.
+        console: where the tables are shown.
+        quick: whether to use fewer rounds, methods and sizes.
+        out: JSON file for the results.
+
+    Returns:
+        The results by part, with a description of the machine.
+    """
     if part != "all" and part not in PARTS:
         raise unknown("part of the benchmark", part, ["all", *PARTS])
     found: dict[str, Any] = {"machine": _machine(), "quick": quick}

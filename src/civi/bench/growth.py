@@ -1,4 +1,4 @@
-"""How the cost of a step grows with outer and inner samples, dimension, rows of data and number of seeds."""
+"""How the time per step grows with outer and inner samples, dimension, rows of data and number of seeds."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ QUICK = (INNER,)
 
 
 def measure(quick: bool, advance: Advance) -> dict[str, Any]:
-    """Seconds at growing sizes, and the exponent of the larger half of them."""
+    """Measure the time per step at growing sizes, and fit the exponent of growth over the larger half of the sizes."""
     rows = []
     for name in QUICK if quick else SWEEPS:
         sizes, make = SWEEPS[name]
@@ -44,13 +44,13 @@ def measure(quick: bool, advance: Advance) -> dict[str, Any]:
         rows.append({"grows": name, "sizes": list(sizes), "seconds": seconds, "exponent": float(slope)})
     if quick:
         return {"rows": rows}
-    advance("whole fits of one and of many seeds")
+    advance("complete fits of one seed and of many seeds")
     whole = [_whole_fits(seeds, 3000) for seeds in (1, MANY)]
     return {"rows": rows, "seeds": MANY, "whole_fit_seconds": whole}
 
 
 def _whole_fits(seeds: int, steps: int) -> float:
-    """Seconds of the clock of as many fits of the banana as one program, compilation included."""
+    """Wall time of this number of fits of the banana in one program, including compilation."""
 
     def fits() -> None:
         work, keys = _runs(seeds)
@@ -69,13 +69,13 @@ def _inner(size: int) -> Program:
 
 
 def _dimension(dim: int) -> Program:
-    """A standard Gaussian, with the family that regressions and `civi.fit` use."""
+    """A standard Gaussian target, with the family of regressions and `civi.fit`."""
     gaussian = LogDensity(lambda z: -0.5 * z @ z, dim)
     return block(Workload(workload("banana").solver, problem_of(Architecture.in_frame(10), gaussian)), STEPS).run
 
 
 def _rows(rows: int) -> Program:
-    """Logistic regression in 20 dimensions that sees all rows in every step."""
+    """Logistic regression in 20 dimensions; every step uses all rows."""
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(rows, 20)).astype(np.float32), rng.integers(2, size=rows).astype(np.float32)
     regression = LogisticRegression(jnp.asarray(x), jnp.asarray(y))
@@ -84,7 +84,7 @@ def _rows(rows: int) -> Program:
 
 
 def _seeds(seeds: int) -> Program:
-    """As many runs of the banana as one program."""
+    """This number of runs of the banana in one program."""
     work, keys = _runs(seeds)
     states, fixed = start(work.solver, work.problem, keys), split(work.problem)[1]
     program = eqx.filter_jit(run_blocks)
@@ -92,7 +92,7 @@ def _seeds(seeds: int) -> Program:
 
 
 def _runs(seeds: int) -> tuple[Workload, Key[Array, " seeds"]]:
-    """The banana with a family for each seed, and as many keys."""
+    """The banana with one family per seed, and one key per seed."""
     work, keys = workload("banana"), jax.random.split(jax.random.key(0), seeds)
     params = eqx.filter_vmap(lambda key: split(make_problem(Architecture(), source("banana"), key))[0])(keys)
     return Workload(work.solver, eqx.combine(params, split(work.problem)[1])), keys
@@ -108,14 +108,14 @@ SWEEPS: dict[str, tuple[tuple[int, ...], Callable[[int], Program]]] = {
 
 
 def table(found: dict[str, Any]) -> Table:
-    """A line for each quantity that grows."""
-    made = Table(title="milliseconds of a step at growing sizes", title_justify="left")
+    """One row per quantity that grows."""
+    made = Table(title="milliseconds per step at growing sizes", title_justify="left")
     if "whole_fit_seconds" in found:
         (one, many), seeds = found["whole_fit_seconds"], found["seeds"]
         took = f"{seeds} seeds {many:.1f} s, one {one:.1f} s, ratio {many / one:.1f}"
-        made.caption = f"whole fits with compilation: {took}"
-    for name in ("what grows", "sizes", "ms", "last to first", "exponent"):
-        made.add_column(name, justify="left" if name == "what grows" else "right")
+        made.caption = f"complete fits with compilation: {took}"
+    for name in ("quantity", "sizes", "ms", "last / first", "exponent"):
+        made.add_column(name, justify="left" if name == "quantity" else "right")
     for row in found["rows"]:
         made.add_row(
             row["grows"],

@@ -1,4 +1,4 @@
-"""The image encoder without its split first layer: what the split saves is measured against this."""
+"""The image encoder without its split first layer, to measure what the split saves."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from civi.problem import AutoencoderProblem
 
 
 class AsItIs(eqx.Module):
-    """A reader that does nothing."""
+    """A reader that returns the data unchanged."""
 
     def __call__(self, x_J: Float[Array, "J X"]) -> Float[Array, "J X"]:
-        """The data."""
+        """Return the data."""
         return x_J
 
 
 class JoinedEncoder(Encoder):
-    """A network on the joined vector [x, eps] for every pair."""
+    """A network that is applied to the concatenated vector [x, eps] of every pair."""
 
     def __call__(self, feature: Float[Array, "*N X"], eps: Float[Array, "*M E"]) -> Float[Array, "*NM P"]:
         """Parameters of the conditional for every pair."""
@@ -31,12 +31,12 @@ class JoinedEncoder(Encoder):
 
 
 def unsplit(problem: AutoencoderProblem) -> AutoencoderProblem:
-    """The same problem with the encoder's first layer on the joined vector."""
+    """The same problem, with the encoder's first layer applied to the concatenated vector."""
     return replace(problem, family=joined(problem.family))
 
 
 def joined(family: Amortised) -> Amortised:
-    """The same family with its first layer on the joined vector; its noise must enter the first hidden layer."""
+    """The same family, with its first layer applied to [x, eps]; its noise must enter the first hidden layer."""
     reader, encoder = family.mixing.reader, family.mixing
     if not isinstance(reader, MixingNetwork) or encoder.noise_weight is None:
         raise TypeError("only an image encoder with noise has a split first layer")

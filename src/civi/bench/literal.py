@@ -1,4 +1,4 @@
-"""How much faster a step is than one written down literally from the paper (`civi.bench.literal_version`)."""
+"""The speed-up of a step over a literal implementation of the paper (`civi.bench.literal_version`)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ METHODS = ("civi", "civi, the paper's tracker", "literal")
 
 
 def measure(quick: bool, advance: Advance) -> dict[str, Any]:
-    """Milliseconds of a step, in turns: the default, the same method as the literal one, and the literal one."""
+    """Time a step of civi's defaults, of civi with the tracker of the literal version, and of the literal version."""
     rows = []
     for name in QUICK if quick else WORKLOADS:
         advance(f"{name}, compiling")
@@ -45,8 +45,8 @@ def _programs(name: str) -> dict[str, Program]:
 
 
 def table(found: dict[str, Any]) -> Table:
-    """A line for each workload."""
-    made = Table(title="milliseconds of a step beside a literal version", title_justify="left")
+    """One row per workload."""
+    made = Table(title="milliseconds per step, compared with a literal implementation", title_justify="left")
     for name in ("workload", *METHODS, "literal / civi", "literal / same tracker"):
         made.add_column(name, justify="left" if name == "workload" else "right")
     for row in found["rows"]:

@@ -1,8 +1,9 @@
-"""CI-VI written down as Algorithm 1 reads: what `civi bench literal` is measured against.
+"""A literal implementation of Algorithm 1, the baseline of `civi bench literal`.
 
-Every pair (z_j, eps_k) by itself instead of one matrix product, the encoder on the joined vector [x, eps] for every
-pair instead of a split first layer, a Python loop over jitted steps that looks at the objective after each instead of
-compiled blocks. Method, networks and sample sizes are those of civi with the paper's tracker (extrapolated).
+It evaluates every pair (z_j, eps_k) separately instead of in one matrix product, applies the encoder to the
+concatenated vector [x, eps] of every pair instead of splitting its first layer, and runs a Python loop over jitted
+steps that reads the objective after each step instead of compiled blocks. The method, networks and sample sizes are
+those of civi with the paper's tracker (extrapolated).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ BETA, RATE = 0.5, 1e-3
 
 
 class Sizes(NamedTuple):
-    """K1, and K2 = K3."""
+    """Sample sizes: outer is K1, inner is K2 = K3."""
 
     outer: int
     inner: int
@@ -37,7 +38,7 @@ class State(NamedTuple):
 
 
 def run(problem: SemiImplicitProblem, sizes: Sizes, steps: int) -> list[float]:
-    """`steps` steps; the objective after each."""
+    """Run `steps` steps; the value of the objective after each."""
     params, fixed = split(problem)
     adam, key = optax.adam(RATE), jax.random.key(0)
     outer = problem.draw_outer(key, sizes.outer)

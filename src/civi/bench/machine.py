@@ -1,4 +1,4 @@
-"""What this machine can do: the rate of its matrix products, in the shapes a step has."""
+"""The peak speed of this machine: the rate of matrix products in the shapes that a step uses."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from civi.bench.timing import Program, Timed
 
 
 class Product(NamedTuple):
-    """(rows, inner) times (inner, columns)."""
+    """The shape of a matrix product: (rows, inner) times (inner, columns)."""
 
     rows: int
     inner: int
@@ -19,12 +19,12 @@ class Product(NamedTuple):
 
     @property
     def flops(self) -> float:
-        """Multiplications and additions."""
+        """Number of multiplications and additions."""
         return 2.0 * self.rows * self.inner * self.columns
 
 
 def products(shapes: Sequence[Product], repeats: int) -> Program:
-    """All these products and the two of each one's gradient, `repeats` times, as one program."""
+    """A program that computes these products, and the two products of each one's gradient, `repeats` times."""
     keys = jax.random.split(jax.random.key(0), 2)
     pairs = [
         (jax.random.normal(keys[0], (s.rows, s.inner)), jax.random.normal(keys[1], (s.inner, s.columns)))
@@ -46,5 +46,5 @@ def products(shapes: Sequence[Product], repeats: int) -> Program:
 
 
 def product_rate(shapes: Sequence[Product], seconds: Timed) -> float:
-    """Operations a second of `products`, from the seconds of one repeat."""
+    """Operations per second of `products`, given the seconds of one repeat."""
     return 3 * sum(shape.flops for shape in shapes) / seconds.median

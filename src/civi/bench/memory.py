@@ -1,4 +1,4 @@
-"""Peak memory of training with a growing number of inner samples, each size in a process of its own."""
+"""Peak memory of training as the number of inner samples grows; each size runs in its own process."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OUTER, STEPS = 128, 2
 
 
 def measure(quick: bool, advance: Advance) -> dict[str, Any]:
-    """Megabytes at the peak of a process that takes STEPS steps."""
+    """Measure the peak memory, in MB, of a process that runs STEPS steps."""
     rows = []
     for inner in QUICK if quick else SIZES:
         advance(f"{inner:,} inner samples")
@@ -34,16 +34,16 @@ def measure(quick: bool, advance: Advance) -> dict[str, Any]:
 
 
 def peak_of_steps(inner: int) -> float:
-    """Take a few steps of civi without a tracker on the banana; the peak resident memory of this process in MB."""
+    """Run a few steps of civi on the banana without a tracker; the peak resident memory of this process in MB."""
     work = workload("banana", outer=OUTER, inner=inner)
     jax.block_until_ready(block(Workload(replace(work.solver, tracker=NoTracker()), work.problem), STEPS).run())
     return peak_megabytes()
 
 
 def peak_megabytes() -> float:
-    """The peak resident memory of this process so far.
+    """The peak resident memory of this process so far, in MB.
 
-    On Linux from /proc, as getrusage begins with the memory of the process that started this one.
+    On Linux it is read from /proc, because getrusage starts from the memory of the parent process.
     """
     if STATUS.exists():
         peak = next(line for line in STATUS.read_text().splitlines() if line.startswith("VmHWM:"))
@@ -52,9 +52,9 @@ def peak_megabytes() -> float:
 
 
 def table(found: dict[str, Any]) -> Table:
-    """A line for each size."""
+    """One row per size."""
     made = Table(title=f"peak memory of a step on the banana, {found['outer']} outer samples", title_justify="left")
-    for name in ("inner samples", "MB", "pairs alone would be MB"):
+    for name in ("inner samples", "MB", "MB of all pairs"):
         made.add_column(name, justify="right")
     for row in found["rows"]:
         pairs = 4 * found["outer"] * row["inner"] / 2**20

@@ -1,4 +1,4 @@
-"""What the training loop adds to its steps: progress bar, history and checkpoints against bare compiled blocks."""
+"""The overhead of the training loop (progress bar, history and checkpoints) over its compiled blocks of steps."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ STEPS, QUICK = {"waveform": 8000, "mnist": 1500}, {"banana": 4000}
 
 
 def measure(quick: bool, advance: Advance) -> dict[str, Any]:
-    """Seconds of a run that is long enough for checkpoints, as `civi run` does it, in turns with its steps alone.
+    """Time the training loop of `civi run`, alternating with its bare steps; runs are long enough for checkpoints.
 
-    The overhead is what the loop's clock shows beside the sum of its own blocks, in one run: bare blocks before and
-    after it differ by more than that on a machine that others use too. A quick run is too short for a checkpoint
-    before its end.
+    The overhead is the time of the loop relative to the sum of its own blocks in the same run. Bare blocks before and
+    after the run would be a worse baseline: on a shared machine they vary by more than the overhead. A quick run is too
+    short for a checkpoint before its end.
     """
     rounds, rows = 1 if quick else 3, []
     for name, steps in (QUICK if quick else STEPS).items():
@@ -60,7 +60,7 @@ def _bare(work: Workload, steps: int) -> Callable[[], float]:
 
 
 def _loop(name: str, work: Workload, steps: int) -> Callable[[], tuple[float, float]]:
-    """Seconds of the blocks, and from the first to the last of them with the checkpoints that fall into that time."""
+    """Seconds of the blocks alone, and wall time of the loop from the first block to the last, with checkpoints."""
     plan = Plan.make(name, "civi", "default", 0, None, [])
     settings = replace(default_settings(name, "civi"), solver=replace(work.solver, steps=steps))
     plan = replace(plan, settings=settings)
@@ -78,9 +78,9 @@ def _loop(name: str, work: Workload, steps: int) -> Callable[[], tuple[float, fl
 
 
 def table(found: dict[str, Any]) -> Table:
-    """A line for each workload."""
-    made = Table(title="progress, history and checkpoints, beside the bare steps", title_justify="left")
-    for name in ("workload", "steps", "bare s", "its blocks s", "loop s", "overhead", "each round"):
+    """One row per workload."""
+    made = Table(title="overhead of progress bar, history and checkpoints", title_justify="left")
+    for name in ("workload", "steps", "bare s", "blocks s", "loop s", "overhead", "per round"):
         made.add_column(name, justify="left" if name == "workload" else "right")
     for row in found["rows"]:
         made.add_row(

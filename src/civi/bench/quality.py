@@ -1,7 +1,7 @@
-"""Seconds to a posterior of given quality on waveform: civi beside what one would take instead.
+"""Time to a posterior of given quality on waveform: civi compared with NumPyro's guides and NUTS.
 
-Quality is the sliced Wasserstein distance to a long reference of NUTS, in units of its floor (two halves of the
-reference). Seconds are those of the clock, compilation included; looking at the distance is not counted.
+Quality is the sliced Wasserstein distance to a long NUTS reference, in units of its floor: the distance between two
+halves of the reference. Seconds are wall time including compilation, without the evaluation of the distance.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ Distance = Callable[[np.ndarray], float]
 
 
 def measure(quick: bool, advance: Advance) -> dict[str, Any]:
-    """Each method until its distance is ENOUGH times the floor, or its time is over."""
-    advance("reference by NUTS, cached")
+    """Run each method until its distance is ENOUGH times the floor, or until its time limit."""
+    advance("NUTS reference, cached")
     task = published("waveform")
     reference = (replace(task, reference_draws=QUICK_REFERENCE) if quick else task).reference()
     if reference is None:
@@ -63,7 +63,7 @@ def _row(method: str, seconds: float, ratio: float, note: str) -> dict[str, Any]
 
 
 def _civi(distance: Distance) -> dict[str, Any]:
-    """The default recipe, from the pilot to the draws; its learning rate falls to 0 at the last step."""
+    """The default recipe, from the pilot to the draws; its learning rate decays to 0 at the last step."""
 
     def fit() -> tuple[np.ndarray, int]:
         settings = default_settings("waveform", "civi")
@@ -78,7 +78,7 @@ def _civi(distance: Distance) -> dict[str, Any]:
 
 
 def _guide(name: str, limit: float, distance: Distance) -> dict[str, Any]:
-    """SVI of NumPyro by Adam with a rate that falls as 1 / sqrt(t), looked at every few seconds."""
+    """NumPyro's SVI with Adam, whose learning rate decays as 1 / sqrt(t); the distance is evaluated periodically."""
     log_density = source("waveform")
 
     def model() -> None:
@@ -101,23 +101,23 @@ def _guide(name: str, limit: float, distance: Distance) -> dict[str, Any]:
 
 
 def _nuts(distance: Distance, draws: int) -> dict[str, Any]:
-    """The time for DRAWS effective draws, from the rate of a run of `draws` a chain."""
+    """The time for DRAWS effective draws, extrapolated from a run with `draws` draws per chain."""
     warm_up = clocked(lambda: Nuts(draws=4).sample(source("waveform"), jax.random.key(3))).seconds
     sampled, seconds, _ = clocked(lambda: Nuts(draws=draws).sample(source("waveform"), jax.random.key(4)))
     effective = float(sampled.effective_size.min())
     per_draw = max(seconds - warm_up, 0.0) / effective
     pooled = sampled.draws.reshape(-1, sampled.draws.shape[-1])
-    note = f"{effective:,.0f} effective draws took {seconds:.1f} s, of which {warm_up:.1f} s warm-up and compiling"
+    note = f"{effective:,.0f} effective draws took {seconds:.1f} s, of which {warm_up:.1f} s warm-up and compilation"
     return _row("NUTS", warm_up + DRAWS * per_draw, distance(pooled), note)
 
 
 def table(found: dict[str, Any]) -> Table:
-    """A line for each method."""
+    """One row per method."""
     title = f"waveform: seconds to {found['enough']} times the floor (NUTS: to {found['draws']:,} effective draws)"
     made = Table(title=title, title_justify="left")
-    for name in ("method", "seconds", "distance / floor", "what it took"):
+    for name in ("method", "seconds", "distance / floor", "note"):
         made.add_column(name, justify="right" if name in ("seconds", "distance / floor") else "left")
     for row in found["rows"]:
-        late = "" if row["distance_to_floor"] <= found["enough"] or row["method"] == "NUTS" else ", not there"
+        late = "" if row["distance_to_floor"] <= found["enough"] or row["method"] == "NUTS" else ", not reached"
         made.add_row(row["method"], f"{row['seconds']:.1f}", f"{row['distance_to_floor']:.2f}{late}", row["note"])
     return made

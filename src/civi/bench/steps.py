@@ -1,4 +1,4 @@
-"""One step of every solver on every workload, with equal outer and inner samples, beside nested Monte Carlo."""
+"""The time per step of every solver on every workload, with equal sample sizes, relative to nested Monte Carlo."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ YARDSTICK, REPEATS = "nmc-adam", 10
 
 
 def measure(quick: bool, advance: Advance) -> dict[str, Any]:
-    """Milliseconds, arithmetic and compilation of all, workload by workload; the solvers of one take turns.
+    """Measure time, FLOPs and compilation, one workload after the other; the solvers of a workload alternate.
 
-    C-ADAM keeps one pool for the whole run, and with it one batch of data: it is not for autoencoders.
+    C-ADAM is not run on autoencoders: it keeps one pool, and with it one batch of data, for the whole run.
     """
     rows: list[dict[str, Any]] = []
     for name, solvers in (QUICK if quick else dict.fromkeys(WORKLOADS, TRAINED)).items():
@@ -58,9 +58,9 @@ def _on(name: str, solvers: list[str], rounds: int, advance: Advance) -> list[di
 
 
 def table(found: dict[str, Any]) -> Table:
-    """A line for each solver on each workload."""
-    made = Table(title="one step, with civi's outer and inner samples for all", title_justify="left")
-    for name in ("workload", "solver", "ms", "quartiles", "of nmc-adam", "compiling s", "MFLOP", "of product rate"):
+    """One row per solver and workload."""
+    made = Table(title="one step, with civi's outer and inner samples for all solvers", title_justify="left")
+    for name in ("workload", "solver", "ms", "quartiles", "/ nmc-adam", "compile s", "MFLOP", "of product rate"):
         made.add_column(name, justify="left" if name in ("workload", "solver") else "right")
     for row in found["rows"]:
         low, high = row["quartiles"]

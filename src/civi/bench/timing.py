@@ -1,6 +1,6 @@
-"""All clocks of the benchmarks: one call by itself, or several programs in turns.
+"""Timing for the benchmarks: a single call, or several programs that alternate.
 
-In turns, what else the machine does falls on all of them alike.
+Alternating programs are affected equally by other work on the machine.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Advance = Callable[[str], None]
 
 
 class Clocked(NamedTuple):
-    """What a call returned, its seconds by the clock, and those of the processor."""
+    """The result of a call, its wall time and its CPU time."""
 
     result: Any
     seconds: float
@@ -25,26 +25,33 @@ class Clocked(NamedTuple):
 
 
 def clocked(call: Program) -> Clocked:
-    """Call once, and wait until all arrays of the result are there."""
+    """Call once, and wait until all arrays of the result have been computed."""
     begun, cpu = time.perf_counter(), time.process_time()
     result = jax.block_until_ready(call())
     return Clocked(result, time.perf_counter() - begun, time.process_time() - cpu)
 
 
 class Timed(NamedTuple):
-    """Seconds of one call: the median over rounds and the quartiles around it."""
+    """Seconds per call: median and quartiles over rounds."""
 
     median: float
     low: float
     high: float
 
     def scaled(self, factor: float) -> Timed:
-        """Per step, where a call is many steps."""
+        """All values times a factor, for example to get seconds per step."""
         return Timed(*(value * factor for value in self))
 
 
 def in_turns(programs: Mapping[str, Program], rounds: int, advance: Advance, what: str = "") -> dict[str, Timed]:
-    """Call every program once to warm up, then once in each round; `advance` is told `what` and the program's name."""
+    """Time several programs by alternating between them, after one call each to warm up.
+
+    Args:
+        programs: the programs by name.
+        rounds: how often each program is timed.
+        advance: called with `what` and the name of the program after each call.
+        what: prefix of the progress messages.
+    """
     seconds: dict[str, list[float]] = {name: [] for name in programs}
     for name, program in programs.items():
         jax.block_until_ready(program())

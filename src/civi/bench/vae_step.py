@@ -1,4 +1,4 @@
-"""The paper's table of milliseconds per iteration on the autoencoder, ours in one run on this machine."""
+"""The time per step on the autoencoder, measured on this machine, beside the paper's table."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ JOINED = "civi, first layer not split"
 
 
 def measure(quick: bool, advance: Advance) -> dict[str, Any]:
-    """Every solver with the paper's encoder and the same batch and inner samples, and the same without its split."""
+    """Time every solver with the paper's encoder and equal sample sizes, and civi without the split first layer."""
     rounds, steps = (3, 5) if quick else (9, 10)
     solvers = QUICK if quick else SOLVERS
     works = {name: _on_paper(name) for name in solvers}
@@ -38,7 +38,7 @@ def measure(quick: bool, advance: Advance) -> dict[str, Any]:
 
 
 def _on_paper(solver: str) -> Workload:
-    """The solver with the paper's encoder; mean field has its own."""
+    """The workload of a solver with the paper's encoder; mean field has its own encoder."""
     encoder = None if solver == "mfvb" else ImageArchitecture()
     return workload("mnist", solver, encoder, BATCH, outer=BATCH, inner=INNER)
 
@@ -55,11 +55,11 @@ def _row(name: str, seconds: Timed, flops: float, rate: float) -> dict[str, Any]
 
 
 def table(found: dict[str, Any]) -> Table:
-    """Milliseconds of a step beside the paper's, arithmetic, and the share of the product rate."""
+    """Milliseconds per step beside the paper's, FLOPs, and the fraction of the product rate."""
     title = f"one step of the autoencoder, batch {found['batch']}, {found['inner']} inner samples"
     note = f"matrix products of the same shapes: {found['product_rate'] / 1e9:.0f} GFLOP/s"
     made = Table(title=title, caption=note, title_justify="left", caption_justify="left")
-    for name in ("solver", "ms", "quartiles", "of civi", "paper's ms", "GFLOP", "of product rate"):
+    for name in ("solver", "ms", "quartiles", "/ civi", "paper's ms", "GFLOP", "of product rate"):
         made.add_column(name, justify="left" if name == "solver" else "right")
     civi = next(row["milliseconds"] for row in found["rows"] if row["solver"] == "civi")
     for row in found["rows"]:

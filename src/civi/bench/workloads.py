@@ -1,4 +1,4 @@
-"""What is timed: three problems with the methods of the default recipe, on data that need no download."""
+"""The workloads of the benchmarks: three problems with the default recipe, on data that need no download."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ ENDLESS = 10**9
 
 
 class Workload(NamedTuple):
-    """A method and the problem it improves."""
+    """A solver and the problem that it trains."""
 
     solver: Any
     problem: Any
 
 
 class Block(NamedTuple):
-    """A compiled block of steps: run it, what compiling took, and the arithmetic of one step."""
+    """A compiled block of steps: a function that runs it, the time to compile it, and the FLOPs of one step."""
 
     run: Callable[[], Any]
     compile_seconds: float
@@ -47,10 +47,17 @@ class Block(NamedTuple):
 def workload(
     name: str, solver: str = "civi", architecture: Architecture | None = None, batch: int | None = None, **samples: int
 ) -> Workload:
-    """A solver with the default recipe and the outer and inner samples that civi has there, SIZES, or those given.
+    """A solver with the settings of the default recipe.
 
-    Architecture and batch are the recipe's and that of BATCHES, or those given. An explicit family has no inner
-    samples; a run is endless, so that schedules stand still.
+    The number of steps is practically infinite, so that schedules stay constant. An explicit family has no inner
+    samples.
+
+    Args:
+        name: one of WORKLOADS.
+        solver: name of the solver.
+        architecture: the family; None: the recipe's.
+        batch: size of a batch; None: that of BATCHES.
+        samples: outer and inner samples; by default those of SIZES, otherwise those of civi in the recipe.
     """
     settings, ours = default_settings(name, solver), default_settings(name, "civi").solver.samples
     sizes = {"outer": ours.outer, "inner": ours.inner} | SIZES.get(name, {}) | samples
@@ -65,12 +72,12 @@ def workload(
 def problem_of(
     architecture: Architecture, source: Any, settings: ProblemSettings | None = None
 ) -> PosteriorProblem | AutoencoderProblem:
-    """The problem with the random weights of all benchmarks."""
+    """The problem, with the same random initial weights in all benchmarks."""
     return make_problem(architecture, source, jax.random.key(1), settings)
 
 
 def default_settings(name: str, solver: str) -> Settings:
-    """Those of the default recipe, for a solver that is trained."""
+    """The settings of a solver in the default recipe; NUTS, which is not trained, is an error."""
     settings = settings_for(name, solver, "default")
     if not isinstance(settings, Settings):
         raise SettingError(f"'{solver}' has no steps to time")
@@ -79,16 +86,16 @@ def default_settings(name: str, solver: str) -> Settings:
 
 @cache
 def source(name: str) -> Any:
-    """The target or data; images are random bits, as the time of a step does not depend on what they show."""
+    """The target or data; images are random bits, because the time per step does not depend on their content."""
     if name != "mnist":
         return find_task(name).source()
     return Images(jax.random.bernoulli(jax.random.key(0), 0.13, (IMAGES, PIXELS)).astype(jnp.uint8))
 
 
 def block(work: Workload, steps: int) -> Block:
-    """`steps` steps (at most CAPACITY) of the training loop, from the same state every time.
+    """Compile a block of `steps` steps (at most CAPACITY) of the training loop; each call starts from the same state.
 
-    Fewer than PATIENCE steps are always all run, also by a method that diverges.
+    A block of fewer than PATIENCE steps always runs completely, even if the method diverges.
     """
     state, fixed = start(work.solver, work.problem, jax.random.key(2)), split(work.problem)[1]
     program = cast(Any, eqx.filter_jit(run_block))
@@ -100,5 +107,5 @@ def block(work: Workload, steps: int) -> Block:
 
 
 def image_products(batch: int, inner: int, width: int = 200) -> list[Product]:
-    """The matrix products of an image autoencoder's step: pairs, encoder's first layer, decoder's last."""
+    """The matrix products of one step of an image autoencoder: pairs, first encoder layer, last decoder layer."""
     return [Product(batch * inner, width, width), Product(batch, PIXELS, width), Product(batch, width, PIXELS)]

@@ -1,4 +1,4 @@
-"""`python -m civi.cli` is `civi`."""
+"""Run `civi` as `python -m civi.cli`."""
 
 from civi.cli.main import main
 

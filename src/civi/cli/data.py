@@ -1,4 +1,4 @@
-"""`civi data`: which data files there are, where they are found, and how to get them."""
+"""`civi data`: list the data sets, download them, and show where they are."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from civi.experiment.data.files import fetch, find, intact, locate, locate_if_pr
 from civi.experiment.data.registry import SETS, DataFile, FileSet, find_set
 from civi.folders import cache_folder
 
-data_app = typer.Typer(help="Data files: list them, fetch them, say where they are.", no_args_is_help=True)
+data_app = typer.Typer(help="Data sets: list them, download them, show where they are.", no_args_is_help=True)
 
 
 @data_app.command("list")
 def list_sets() -> None:
-    """List the data sets: size, licence, and where each is found."""
+    """List the data sets with their size, licence and location."""
     from rich.table import Table  # noqa: PLC0415 start-up time
 
     from civi.progress import console  # noqa: PLC0415 start-up time
 
     table = Table()
-    for column in ("name", "what", "size", "licence", "here"):
+    for column in ("name", "content", "size", "licence", "found in"):
         table.add_column(column, justify="right" if column == "size" else "left", no_wrap=column in ("name", "size"))
     for file_set in SETS.values():
         table.add_row(file_set.name, file_set.summary, _size(file_set.size), file_set.licence, where(file_set))
@@ -29,7 +29,7 @@ def list_sets() -> None:
 
 
 def where(file_set: FileSet) -> str:
-    """Where the files of a set are found, or that they are not."""
+    """Where the files of a set were found: cache, shipped or CIVI_DATA_DIR; `no` if they are missing."""
     found = [(file, find(file)) for file in file_set.files]
     here = [(file, place) for file, place in found if place is not None]
     if not all(intact(file, place) for file, place in here):
@@ -45,8 +45,8 @@ def _size(size: int) -> str:
 
 
 @data_app.command("fetch")
-def fetch_set(name: Annotated[str, typer.Argument(help="Which set; `civi data list` names them.")]) -> None:
-    """Download a set to the cache and check it; files that are already here stay as they are."""
+def fetch_set(name: Annotated[str, typer.Argument(help="Name of the data set; `civi data list` lists them.")]) -> None:
+    """Download a data set to the cache and verify its checksums; existing files are kept."""
     file_set = find_set(name)
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn  # noqa: PLC0415 start-up time
 
@@ -63,11 +63,11 @@ def fetch_set(name: Annotated[str, typer.Argument(help="Which set; `civi data li
         typer.echo(path)
     for file in file_set.files:
         if file.optional and find(file) is None:
-            typer.echo(f"{file.path} is not needed and not fetched: {file.origin}", err=True)
+            typer.echo(f"{file.path} is optional and was not fetched: {file.origin}", err=True)
 
 
 class FileBar:
-    """A Rich bar with the members that Pooch asks for."""
+    """A Rich progress bar with the interface that Pooch expects."""
 
     def __init__(self, progress: Any, file: DataFile) -> None:
         progress.start()
@@ -87,9 +87,9 @@ class FileBar:
 
 @data_app.command("path")
 def show_path(
-    name: Annotated[str | None, typer.Argument(help="Which set; the cache folder without it.")] = None,
+    name: Annotated[str | None, typer.Argument(help="Name of the data set; by default, the cache folder.")] = None,
 ) -> None:
-    """Print the folder of fetched data, or the paths of the files of a set."""
+    """Print the folder of downloaded data, or the paths of the files of a data set."""
     if name is None:
         typer.echo(cache_folder("data"))
         return

@@ -1,4 +1,4 @@
-"""`civi fit`: a NumPyro model in the user's own Python file, with its data, from the command line."""
+"""`civi fit`: fit a NumPyro model from the user's own Python file to data."""
 
 from __future__ import annotations
 
@@ -25,20 +25,22 @@ ROWS = 40
 def fit(
     model: Annotated[
         str,
-        typer.Argument(metavar="FILE.py:NAME", help="A NumPyro model in a Python file. The file is run: use your own."),
+        typer.Argument(
+            metavar="FILE.py:NAME", help="A NumPyro model in a Python file. The file is executed: use one you trust."
+        ),
     ],
     data: Annotated[
-        Path | None, typer.Option(help="JSON object or CSV file; its members or columns are the model's arguments.")
+        Path | None, typer.Option(help="JSON or CSV file; its members or columns are the model's arguments.")
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for the results; runs/fit-NAME-SEED by default.")] = None,
     seed: Annotated[int, typer.Option(help="Same seed, same numbers, unless the time runs out.")] = 0,
-    seconds: Annotated[float, typer.Option(help="Longest time for training.")] = 60,
-    steps: Annotated[int | None, typer.Option(help="Most steps of training.")] = None,
+    seconds: Annotated[float, typer.Option(help="Time limit for training, in seconds.")] = 60,
+    steps: Annotated[int | None, typer.Option(help="Maximum number of training steps.")] = None,
     solver: Annotated[str, typer.Option(help="How to fit it; `civi solvers` lists them.")] = "civi",
     draws: Annotated[int, typer.Option(help="Number of posterior draws to write.")] = 4000,
-    force: Annotated[bool, typer.Option("--force", help="Replace a run that is in the folder.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing run in the folder.")] = False,
 ) -> None:
-    """Fit a NumPyro model of your own; write config.json, metrics.json, draws.nc and posterior.civi."""
+    """Fit your own NumPyro model; write config.json, metrics.json, draws.nc and posterior.civi."""
     if seed < 0:
         raise SettingError(f"seed must not be negative, not {seed}")
     if draws < 10:
@@ -71,7 +73,12 @@ def fit(
 
 
 def load_model(file: Path, name: str) -> Callable[..., Any]:
-    """Run the file, with its own folder on the path as Python does, and take the function of this name from it."""
+    """Execute a Python file, with its folder on the module search path, and return one of its functions.
+
+    Args:
+        file: the Python file.
+        name: name of the function.
+    """
     from civi.problem.target.explain import explain  # noqa: PLC0415 start-up time
 
     spec = importlib.util.spec_from_file_location(f"civi_model_{file.stem}", file)
@@ -82,7 +89,7 @@ def load_model(file: Path, name: str) -> Callable[..., Any]:
     try:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
-        raise DataError(f"{file} fails when it is run: {explain(error)}{_line(error, file)}") from error
+        raise DataError(f"{file} failed when it was executed: {explain(error)}{_line(error, file)}") from error
     finally:
         sys.path.pop(0)
     functions = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
@@ -103,13 +110,13 @@ def _split(model: str) -> tuple[Path, str]:
 
 
 def _line(error: BaseException, file: Path) -> str:
-    """Where in the user's file."""
+    """The line of the user's file where the error occurred, as an error suffix."""
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename.endswith(file.name)]
     return f" (line {lines[-1]})" if lines else ""
 
 
 def _report(posterior: SemiImplicitPosterior, folder: Path, keys: Any, draws: int) -> None:
-    """Write the files and show the result."""
+    """Write the result files and show the summary."""
     from civi.experiment import run_folder  # noqa: PLC0415 start-up time
     from civi.progress import console  # noqa: PLC0415 start-up time
 
@@ -139,7 +146,7 @@ def _metrics(posterior: SemiImplicitPosterior, diagnosis: Any, elbo: Any) -> dic
 
 
 def _summary(data: Any) -> Table:
-    """Mean, standard deviation and 94 % interval of every parameter, of very many only the first."""
+    """A table with mean, sd and 94 % interval of every parameter; at most ROWS rows."""
     from rich.table import Table  # noqa: PLC0415 start-up time
 
     from civi.inference.load_arviz import import_arviz  # noqa: PLC0415 start-up time

@@ -1,4 +1,4 @@
-"""The command line. Nothing heavy is imported before a command needs it, so that --help answers at once."""
+"""The command line. Heavy modules are imported inside the commands that need them, to keep `--help` fast."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from civi.cli.fit import fit
 from civi.errors import CiviError, SettingError
 
 app = typer.Typer(
-    help="Semi-implicit variational inference: CI-VI and its peers.", no_args_is_help=True, add_completion=False
+    help="Semi-implicit variational inference: CI-VI and related methods.",
+    no_args_is_help=True,
+    add_completion=False,
 )
 app.add_typer(data_app, name="data")
 app.command("fit")(fit)
@@ -24,36 +26,34 @@ app.command("fit")(fit)
 def run(
     task: Annotated[str, typer.Argument(help="What to fit; `civi tasks` lists them.")],
     solver: Annotated[str, typer.Option(help="How to fit it; `civi solvers` lists them.")] = "civi",
-    recipe: Annotated[str, typer.Option(help="default (ours) or paper (appendix B to the letter).")] = "default",
+    recipe: Annotated[str, typer.Option(help="default, paper (appendix B) or fit (as civi.fit).")] = "default",
     seed: Annotated[int, typer.Option(help="Same seed, same numbers.")] = 0,
-    steps: Annotated[int | None, typer.Option(help="Number of steps; the recipe's by default.")] = None,
+    steps: Annotated[int | None, typer.Option(help="Number of training steps; the recipe's by default.")] = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder for the results; runs/TASK-SOLVER-RECIPE-SEED by default.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a run that is in the folder.")] = False,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on from the last checkpoint in the folder.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing run in the folder.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Resume from the last checkpoint in the folder.")] = False,
     data: Annotated[Path | None, typer.Option(help="Your own CSV file, for the task `regression`.")] = None,
-    target: Annotated[str | None, typer.Option(help="Which column of the file is to be predicted.")] = None,
-    hold_out: Annotated[float, typer.Option(help="Share of the file's rows kept for testing.")] = 0.0,
+    target: Annotated[str | None, typer.Option(help="The column of the file to predict.")] = None,
+    hold_out: Annotated[float, typer.Option(help="Fraction of the file's rows kept for testing.")] = 0.0,
     checkpoint_every: Annotated[
-        int | None, typer.Option(help="Steps between checkpoints; 1000 and at least 10 seconds by default.")
+        int | None, typer.Option(help="Steps between checkpoints; by default 1000, at least 10 seconds apart.")
     ] = None,
     set_: Annotated[
         list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Change a setting, e.g. tracker.steps=20.")
     ] = None,
     help_settings: Annotated[
-        bool, typer.Option("--help-settings", help="List all settings that --set takes, and run nothing.")
+        bool, typer.Option("--help-settings", help="List all settings that --set accepts, and exit.")
     ] = False,
     distributed: Annotated[
-        bool, typer.Option("--distributed", help="Use all devices, of a cluster's processes too (docs/distributed.md).")
+        bool, typer.Option("--distributed", help="Use all devices of all processes (docs/distributed.md).")
     ] = False,
-    coordinator: Annotated[
-        str | None, typer.Option(help="HOST:PORT of process 0, where JAX does not detect it.")
-    ] = None,
-    processes: Annotated[int | None, typer.Option(help="How many processes there are.")] = None,
-    process: Annotated[int | None, typer.Option(help="Which of them this is, from 0.")] = None,
-    inner_devices: Annotated[int, typer.Option(help="Devices that share the inner samples of an outer one.")] = 1,
-    whole_data: Annotated[bool, typer.Option("--whole-data", help="Every device keeps all rows of data.")] = False,
+    coordinator: Annotated[str | None, typer.Option(help="HOST:PORT of process 0, if JAX does not detect it.")] = None,
+    processes: Annotated[int | None, typer.Option(help="Number of processes.")] = None,
+    process: Annotated[int | None, typer.Option(help="Index of this process, from 0.")] = None,
+    inner_devices: Annotated[int, typer.Option(help="Number of devices that share the inner samples.")] = 1,
+    whole_data: Annotated[bool, typer.Option("--whole-data", help="Replicate all data on every device.")] = False,
     wait: Annotated[int, typer.Option(help="Seconds to wait for the other processes to start.")] = 50,
 ) -> None:
     """Fit a task and write config.json, metrics.json, history.csv, draws.nc, figures/ and checkpoints/."""
@@ -62,45 +62,46 @@ def run(
 
         return show_settings(task, solver, recipe, steps, set_ or [])
     if force and resume:
-        raise SettingError("--force starts anew and --resume goes on: give one of them")
+        raise SettingError("--force starts a new run, --resume continues one: give only one")
     from civi.experiment.tasks import find_task  # noqa: PLC0415 start-up time
 
     found = find_task(task, data=data, target=target, hold_out=hold_out)
     from civi.experiment.context import RunContext  # noqa: PLC0415 start-up time
     from civi.experiment.plan import Plan  # noqa: PLC0415 start-up time
     from civi.experiment.run import run as run_plan  # noqa: PLC0415 start-up time
-    from civi.parallel.team import ALONE, Address, joined  # noqa: PLC0415 start-up time
+    from civi.parallel.team import SINGLE_PROCESS, Address, join_team  # noqa: PLC0415 start-up time
     from civi.progress import console  # noqa: PLC0415 start-up time
 
     address = Address(coordinator, processes, process)
     if not distributed and (address != Address() or inner_devices != 1 or whole_data):
         names = "--coordinator, --processes, --process, --inner-devices and --whole-data"
-        raise SettingError(f"{names} are for --distributed: add it")
+        raise SettingError(f"{names} need --distributed: add it")
 
     plan = Plan.make(found, solver, recipe, seed, steps, set_ or [])
     folder = out or Path("runs") / f"{task}-{solver}-{recipe}-{seed}"
     try:
-        with joined(address, inner_devices, wait, whole_data=whole_data) if distributed else nullcontext(ALONE) as team:
+        single = nullcontext(SINGLE_PROCESS)
+        with join_team(address, inner_devices, wait, whole_data=whole_data) if distributed else single as team:
             run_plan(plan, RunContext(folder, console(), force, resume, checkpoint_every, team))
     except KeyboardInterrupt:
-        typer.echo(f"civi: interrupted; go on with the same command and --resume (folder {folder})", err=True)
+        typer.echo(f"civi: interrupted; to resume, repeat the command with --resume (folder {folder})", err=True)
         raise typer.Exit(130) from None
 
 
 @app.command()
 def compare(
     task: Annotated[str, typer.Argument(help="What to fit; `civi tasks` lists them.")],
-    solvers: Annotated[str, typer.Option(help="Names with commas, or all.")] = "all",
-    seeds: Annotated[int, typer.Option(help="Number of seeds, from 0.")] = 3,
-    recipe: Annotated[str, typer.Option(help="default or paper.")] = "default",
+    solvers: Annotated[str, typer.Option(help="Solver names separated by commas, or all.")] = "all",
+    seeds: Annotated[int, typer.Option(help="Number of seeds: 0, 1, ...")] = 3,
+    recipe: Annotated[str, typer.Option(help="default, paper or fit.")] = "default",
     steps: Annotated[
-        int | None, typer.Option(help="Number of steps for every solver; the recipe's by default.")
+        int | None, typer.Option(help="Number of training steps of every solver; the recipe's by default.")
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for the results; runs/compare-TASK by default.")] = None,
     data: Annotated[Path | None, typer.Option(help="Your own CSV file, for the task `regression`.")] = None,
-    target: Annotated[str | None, typer.Option(help="Which column of the file is to be predicted.")] = None,
-    hold_out: Annotated[float, typer.Option(help="Share of the file's rows kept for testing.")] = 0.0,
-    force: Annotated[bool, typer.Option("--force", help="Replace results that are in the folder.")] = False,
+    target: Annotated[str | None, typer.Option(help="The column of the file to predict.")] = None,
+    hold_out: Annotated[float, typer.Option(help="Fraction of the file's rows kept for testing.")] = 0.0,
+    force: Annotated[bool, typer.Option("--force", help="Replace existing results in the folder.")] = False,
     set_: Annotated[
         list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Change a setting of every solver.")
     ] = None,
@@ -122,10 +123,10 @@ def compare(
 @app.command()
 def bench(
     part: Annotated[str, typer.Argument(help="What to time; all parts by default.")] = "all",
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer rounds, methods and sizes: about two minutes.")] = False,
-    out: Annotated[Path | None, typer.Option(help="File for the figures as JSON.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer rounds, methods and sizes; about two minutes.")] = False,
+    out: Annotated[Path | None, typer.Option(help="JSON file for the results.")] = None,
 ) -> None:
-    """Time the steps of all methods in one run, as ratios; needs no data."""
+    """Time the training steps of all methods and report ratios; needs no downloaded data."""
     from civi.bench.command import bench as run_bench  # noqa: PLC0415 start-up time
     from civi.progress import console  # noqa: PLC0415 start-up time
 
@@ -154,7 +155,7 @@ def solvers() -> None:
 
 
 def main() -> None:
-    """Run the command line; an error the user can mend is one line and exit code 2."""
+    """Run the command line; an error that the user can correct prints one line and exits with code 2."""
     try:
         app()
     except CiviError as error:

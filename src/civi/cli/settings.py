@@ -1,4 +1,4 @@
-"""The table of all settings of a run: what `civi run TASK --help-settings` prints."""
+"""The table of all settings of a run, printed by `civi run TASK --help-settings`."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from civi.experiment.tasks import OWN_DATA, TASKS
 from civi.progress import console
 from civi.settings import Setting
 
-WIDE = 1000  # columns: more than any setting needs on one line
+WIDE = 1000  # characters; no setting needs a longer line
 
 
 def show_settings(task: str, solver: str, recipe: str, steps: int | None, assignments: Sequence[str]) -> None:
-    """Print the settings of a solver on a task; nothing is run, and a user's own data are not needed.
+    """Print the settings of a solver on a task; nothing is run, and the user's data are not needed.
 
-    Each setting is one line where the output goes to a file or a pipe.
+    If the output goes to a file or a pipe, each setting is on one line.
 
     Args:
         task: name of the task.
         solver: name of the solver, or nuts.
         recipe: name of the recipe that the values come from.
-        steps: number of training steps; the recipe's for None.
-        assignments: changes of settings as name=value, which the table shows as made.
+        steps: number of training steps; None: the recipe's.
+        assignments: overrides of settings as name=value; the table shows the resulting values.
     """
     if task not in TASKS and task not in OWN_DATA:
         raise unknown("task", task, [*TASKS, *OWN_DATA])
@@ -39,7 +39,7 @@ def show_settings(task: str, solver: str, recipe: str, steps: int | None, assign
 
 
 def settings_table(rows: Sequence[Setting], title: str) -> Table:
-    """One line for every setting; in a narrow terminal the meaning and the type are wrapped."""
+    """A table with one row per setting; in a narrow terminal, type and meaning are wrapped."""
     table = Table(title=title, title_justify="left", box=None, pad_edge=False)
     table.add_column("setting", no_wrap=True)
     table.add_column("type")

@@ -11,7 +11,7 @@ from jax.scipy.special import logsumexp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from civi.family import Outer, SemiImplicit
-from civi.parallel.mesh import spread
+from civi.parallel.mesh import shard
 
 FLOATS = 2**22
 
@@ -69,7 +69,7 @@ def log_ratios(
         inner_eps: noise of the inner samples.
         kept: only the first `kept` inner samples enter the mean.
     """
-    z_J, own_J = family.push(spread(outer, "outer"))
+    z_J, own_J = family.push(shard(outer, "outer"))
     log_p_J = log_prob_each(z_J)
     log_mean_J, mixed_K = _log_mean_pairs(family, z_J, inner_eps, kept)
     return LogRatios(family, z_J, mixed_K, kept, log_mean_J - log_p_J, own_J - log_p_J, log_p_J)
@@ -84,7 +84,7 @@ def _log_mean_pairs(
     """
     inner, block = len(inner_eps), _block(family, z_J)
     if inner <= block:
-        mixed_K = family.mix(spread(inner_eps, "inner"))
+        mixed_K = family.mix(shard(inner_eps, "inner"))
         return log_mean_exp(family.log_prob_pairs(mixed_K, z_J), kept), mixed_K
     blocks = -(-inner // block)
     padded = jnp.pad(inner_eps, ((0, blocks * block - inner), (0, 0))).reshape(blocks, block, -1)
@@ -92,7 +92,7 @@ def _log_mean_pairs(
     @jax.checkpoint
     def add_block(log_sum_J: Array, part: tuple[Array, Array]) -> tuple[Array, Array]:
         first, eps = part
-        mixed, counted = family.mix(spread(eps, "inner")), first + jnp.arange(block) < kept
+        mixed, counted = family.mix(shard(eps, "inner")), first + jnp.arange(block) < kept
         log_sum = logsumexp(family.log_prob_pairs(mixed, z_J), axis=1, where=counted)
         return jnp.logaddexp(log_sum_J, log_sum), mixed
 

@@ -1,1 +1,1 @@
-"""TODO."""
+"""Experiments: tasks, recipes, runs, comparisons, checkpoints, data sets and figures."""

@@ -1,4 +1,4 @@
-"""Checkpoints of a run by Orbax: state and history, the last few kept, each complete or absent."""
+"""Checkpoints of a run, written by Orbax: state and history. Writing is atomic, and only the last few are kept."""
 
 from __future__ import annotations
 
@@ -13,24 +13,28 @@ import numpy as np
 from civi.errors import CheckpointError
 from civi.solver.loop import RunState, empty_history
 
-KEEP, STEPS, SECONDS = 3, 1000, 10.0
+CHECKPOINTS_KEPT = 3
+DEFAULT_STEPS_BETWEEN = 1000
+DEFAULT_SECONDS_BETWEEN = 10.0
 History = dict[str, np.ndarray]
 
 
 class Checkpoints:
-    """The checkpoints in one folder, named by step; one is due every `every` steps.
+    """The checkpoints in one folder, named by step.
 
-    every = None: every STEPS steps, but not within SECONDS of training after the last one, so that saving takes about a
-    hundredth of a run whose steps are short.
+    Args:
+        folder: where the checkpoints are written.
+        every: steps between checkpoints. None: DEFAULT_STEPS_BETWEEN, but at least DEFAULT_SECONDS_BETWEEN of training
+            apart, so that saving takes about 1 % of the time of a run with short steps.
     """
 
     def __init__(self, folder: Path, every: int | None) -> None:
         import orbax.checkpoint as ocp  # noqa: PLC0415 start-up time
 
         logging.getLogger("absl").setLevel(logging.CRITICAL)
-        options = ocp.CheckpointManagerOptions(max_to_keep=KEEP, enable_async_checkpointing=False)
-        self.every = STEPS if every is None else every
-        self._least_seconds = SECONDS if every is None else 0.0
+        options = ocp.CheckpointManagerOptions(max_to_keep=CHECKPOINTS_KEPT, enable_async_checkpointing=False)
+        self.every = DEFAULT_STEPS_BETWEEN if every is None else every
+        self._least_seconds = DEFAULT_SECONDS_BETWEEN if every is None else 0.0
         self._saved_at = 0.0
         self._folder = folder.resolve()
         self._manager = ocp.CheckpointManager(self._folder, options=options)
@@ -38,14 +42,14 @@ class Checkpoints:
         self._damaged: set[int] = set()
 
     def save_if_due(self, state: RunState, history: History) -> None:
-        """Write the checkpoint of this step if it is time for one, by the seconds of the history."""
+        """Write a checkpoint of this step if one is due; the elapsed time is read from the history."""
         seconds = float(history["seconds"][-1])
         if int(state.done) % self.every == 0 and seconds - self._saved_at >= self._least_seconds:
             self.save(state, history)
             self._saved_at = seconds
 
     def save(self, state: RunState, history: History) -> None:
-        """Write the checkpoint of this step, unless it is there already; before the first step there is none."""
+        """Write a checkpoint of this step, unless it already exists or no step has been taken yet."""
         step = int(state.done)
         if step in self._damaged:
             self._manager.delete(step)
@@ -56,11 +60,18 @@ class Checkpoints:
             self._manager.save(step, args=self._args.Composite(run=self._args.StandardSave(content)))
 
     def close(self) -> None:
-        """No checkpoint follows."""
+        """Close the checkpoint manager after the last checkpoint."""
         self._manager.close()
 
     def restore(self, template: RunState) -> tuple[RunState, History, list[str]]:
-        """The newest checkpoint that can be read, and a line for every newer one that could not."""
+        """Restore the newest readable checkpoint.
+
+        Args:
+            template: a state with the structure, shapes and types to expect.
+
+        Returns:
+            The state, the history, and a warning for every newer checkpoint that is damaged.
+        """
         lines: list[str] = []
         for step in sorted(self._manager.all_steps(), reverse=True):
             try:
@@ -82,7 +93,7 @@ class Checkpoints:
 
 
 def _checksum(arrays: dict[str, dict[str, np.ndarray]]) -> np.ndarray:
-    """sha256 of all arrays in the order of their names."""
+    """SHA-256 of all arrays, sorted by name."""
     digest = hashlib.sha256()
     for group in sorted(arrays):
         for name, value in sorted(arrays[group].items()):
@@ -91,7 +102,7 @@ def _checksum(arrays: dict[str, dict[str, np.ndarray]]) -> np.ndarray:
 
 
 def _to_arrays(state: RunState) -> dict[str, np.ndarray]:
-    """All leaves by position; random keys as their data."""
+    """All leaves, named by position; random keys are stored as their key data."""
     return {f"{i:04d}": np.asarray(_plain(leaf)) for i, leaf in enumerate(jax.tree.leaves(state))}
 
 

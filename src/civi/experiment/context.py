@@ -1,4 +1,4 @@
-"""Where and how a run happens, apart from what is run."""
+"""The context of a run: folder, console, checkpoints, processes and devices."""
 
 from __future__ import annotations
 
@@ -8,15 +8,20 @@ from pathlib import Path
 from rich.console import Console
 
 from civi.errors import require
-from civi.parallel.team import ALONE, Team
+from civi.parallel.team import SINGLE_PROCESS, Team
 
 
 @dataclass(frozen=True)
 class RunContext:
-    """The folder and console of a run, its processes and devices, and its checkpoints.
+    """Everything about a run except what is fitted.
 
-    force replaces a run that is in the folder, resume goes on from its last checkpoint. checkpoint_every is the number
-    of steps between checkpoints (None: by the default of `civi.experiment.checkpoint`).
+    Attributes:
+        folder: where the results are written.
+        console: where progress and results are shown.
+        force: whether to replace an existing run in the folder.
+        resume: whether to resume from the last checkpoint in the folder.
+        checkpoint_every: steps between checkpoints; None: the default of `civi.experiment.checkpoint`.
+        team: the processes and devices.
     """
 
     folder: Path
@@ -24,7 +29,7 @@ class RunContext:
     force: bool = False
     resume: bool = False
     checkpoint_every: int | None = None
-    team: Team = ALONE
+    team: Team = SINGLE_PROCESS
 
     def __post_init__(self) -> None:
         every = self.checkpoint_every

@@ -1,4 +1,4 @@
-"""A fully resolved run: names looked up, settings changed, everything checked before anything is computed."""
+"""A fully resolved run: names are looked up, settings are applied and checked before anything is computed."""
 
 from __future__ import annotations
 
@@ -17,9 +17,14 @@ from civi.experiment.tasks.base import Task
 
 @dataclass(frozen=True)
 class Plan:
-    """What to run: everything that the command line says except the folder.
+    """What to run. `RunContext` says where and how.
 
-    settings is a Settings, or a Nuts, which `civi.experiment.runners` tells apart.
+    Attributes:
+        task: the task to fit.
+        solver: name of the solver, or nuts.
+        recipe: name of the recipe that the settings come from.
+        seed: seed of all random numbers.
+        settings: a `Settings`, or a `Nuts` for NUTS; `civi.experiment.runners` chooses the runner by its type.
     """
 
     task: Task
@@ -32,15 +37,15 @@ class Plan:
     def make(
         cls, task: str | Task, solver: str, recipe: str, seed: int, steps: int | None, assignments: Sequence[str]
     ) -> Plan:
-        """Look up names, apply the overrides, refuse what cannot be run.
+        """Look up the names, apply the overrides and check the settings.
 
         Args:
-            task: name of the task, or a task.
+            task: the task, or its name.
             solver: name of the solver, or nuts.
             recipe: name of the recipe that the settings come from.
             seed: seed of all random numbers.
-            steps: number of training steps; the recipe's for None.
-            assignments: changes of settings as name=value.
+            steps: number of training steps; None: the recipe's.
+            assignments: overrides of settings as name=value.
         """
         found = find_task(task) if isinstance(task, str) else task
         require(seed >= 0, f"seed must not be negative, not {seed}")
@@ -48,13 +53,13 @@ class Plan:
         return cls(found, solver, recipe, seed, settings.changed(steps, assignments))
 
     def source(self) -> Any:
-        """The task's target or data, refused where the settings do not fit it."""
+        """The task's target or data; an error if the settings do not fit it."""
         source = self.task.source()
         self.settings.check(source)
         return source
 
     def keys(self, seed: int) -> jax.Array:
-        """The four random keys of a run: family, training, measuring, draws."""
+        """The four random keys of a run: for the initial family, training, measures and draws."""
         return jax.random.split(jax.random.key(seed), 4)
 
     def names(self) -> dict[str, Any]:
@@ -62,6 +67,6 @@ class Plan:
         return {"task": self.task.name, "solver": self.solver, "recipe": self.recipe, "seed": self.seed}
 
     def described(self) -> dict[str, Any]:
-        """The content of config.json; `settings` has the names that --set takes."""
+        """The content of config.json; the names in `settings` are those that --set accepts."""
         settings = self.settings.described()
         return {"civi": civi.__version__, **self.names(), **self.task.options, "settings": settings}

@@ -1,4 +1,4 @@
-"""One run from a task's name to a folder of results."""
+"""One complete run: train, evaluate, and write the folder of results."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from civi.settings import differences
 
 
 def run(plan: Plan, context: RunContext) -> dict[str, Any]:
-    """Fit, measure, and write every file of the run.
+    """Fit, evaluate, and write all files of the run.
 
     Args:
         plan: what to run.
         context: the folder, console, checkpoints and devices.
 
     Returns:
-        The content of metrics.json; of many processes, only process 0 returns it and writes files.
+        The content of metrics.json. Process 0 alone writes files; other processes return an empty dict.
     """
     team = context.team
     if team.mesh is not None:
@@ -35,11 +35,11 @@ def run(plan: Plan, context: RunContext) -> dict[str, Any]:
     context = replace(context, console=team.console(context.console))
     source = plan.source()
     team.check_same(plan.described(), context.force, context.resume, context.checkpoint_every)
-    team.first(lambda: _prepare(plan, context))
+    team.run_on_leader(lambda: _prepare(plan, context))
     posterior, measures = runner_of(plan).run(plan, source, context)
-    if not team.leads:
+    if not team.is_leader:
         return {}
-    metrics = _judge(plan, posterior, measures, context)
+    metrics = _evaluate(plan, posterior, measures, context)
     folder, console = context.folder, context.console
     console.print(result_table(metrics, [(row.name, row.value) for row in plan.settings.listing()]))
     console.print(f"{posterior.message}; files are in {folder}, figures in {folder / 'figures'}", soft_wrap=True)
@@ -55,31 +55,31 @@ def _prepare(plan: Plan, context: RunContext) -> None:
     (context.folder / "figures").mkdir(exist_ok=True)
 
 
-def _judge(plan: Plan, posterior: Posterior, measures: dict[str, Any], context: RunContext) -> dict[str, Any]:
-    """Measure the posterior; write it, its history, metrics, draws and figures."""
+def _evaluate(plan: Plan, posterior: Posterior, measures: dict[str, Any], context: RunContext) -> dict[str, Any]:
+    """Evaluate the posterior; write it, its history, metrics, draws and figures."""
     folder = context.folder
     posterior.save(folder / "posterior.civi", overwrite=True)
     if posterior.history:
         run_folder.write_history(folder / "history.csv", posterior.history)
     with context.console.status("measuring") as status:
-        judged = plan.task.judge(
+        evaluated = plan.task.evaluate(
             posterior,
             plan.keys(plan.seed)[2:],
             "full",
             lambda done, total: status.update(f"measuring: {done} of {total}"),
         )
-        metrics = plan.names() | measures | judged.measures
+        metrics = plan.names() | measures | evaluated.measures
         write_json(folder / "metrics.json", metrics)
-        run_folder.write_draws(folder / "draws.nc", judged.draws, plan.names())
+        run_folder.write_draws(folder / "draws.nc", evaluated.draws, plan.names())
         status.update("drawing figures")
         if posterior.history:
             draw_history(posterior.history, folder / "figures" / "history.png")
-        plan.task.draw(posterior, {plan.solver: judged.shown}, folder / "figures")
+        plan.task.draw(posterior, {plan.solver: evaluated.shown}, folder / "figures")
     return metrics
 
 
 def _check_same_run(plan: Plan, folder: Path) -> None:
-    """A run may only be resumed with the settings it was started with."""
+    """Raise an error if the run in the folder was started with different settings."""
     try:
         saved = json.loads((folder / "config.json").read_text())
     except FileNotFoundError:
@@ -89,5 +89,5 @@ def _check_same_run(plan: Plan, folder: Path) -> None:
     changed = differences(saved, json.loads(json.dumps(plan.described())))
     if changed:
         raise CheckpointError(
-            f"{folder} was started with other settings ({'; '.join(changed)}): resume with the same ones"
+            f"{folder} was started with different settings ({'; '.join(changed)}): resume with the same ones"
         )

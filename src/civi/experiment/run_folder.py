@@ -1,4 +1,4 @@
-"""The folder of a run: its files, and whether a new run may use it."""
+"""The folder of a run: which files it holds, how it is prepared, and how they are written."""
 
 from __future__ import annotations
 
@@ -21,15 +21,25 @@ NAMES = (*RUN, *COMPARISON)
 
 
 def existing(folder: Path) -> list[str]:
-    """Which files of a run are in this folder."""
+    """The files of a run or a comparison that are in this folder."""
     return [name for name in NAMES if (folder / name).exists()]
 
 
 def prepare(folder: Path, *, force: bool, resumable: bool = True) -> None:
-    """Make the folder writable for a new run; another run in it is only replaced with `force`."""
+    """Create the folder for a new run and check that it is writable.
+
+    Args:
+        folder: the folder.
+        force: whether to delete an existing run; otherwise it is an error.
+        resumable: whether the error should suggest --resume.
+    """
     found = existing(folder) if folder.is_dir() else []
     if found and not force:
-        ways = ["choose another --out", *(["go on with --resume"] if resumable else []), "or replace it with --force"]
+        ways = [
+            "choose another --out",
+            *(["resume with --resume"] if resumable else []),
+            "or replace it with --force",
+        ]
         raise OutputError(f"{folder} already holds a run ({', '.join(found)}): {', '.join(ways)}")
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -43,7 +53,7 @@ def prepare(folder: Path, *, force: bool, resumable: bool = True) -> None:
 
 
 def _remove(path: Path) -> None:
-    """Remove a part of a run; of the figures only pictures, so that notes beside them stay."""
+    """Delete one file or folder of a run. In figures/ only PNG files are deleted, so that the user's notes are kept."""
     if path.name == "figures":
         for picture in path.glob("*.png"):
             picture.unlink()
@@ -56,7 +66,7 @@ def _remove(path: Path) -> None:
 
 
 def write_history(path: Path, history: dict[str, np.ndarray]) -> None:
-    """One row a step; empty where a number is not finite."""
+    """Write one row per step; a number that is not finite becomes an empty cell."""
 
     def write(part: Path) -> None:
         with part.open("w", newline="") as file:
@@ -69,13 +79,19 @@ def write_history(path: Path, history: dict[str, np.ndarray]) -> None:
 
 
 def write_draws(path: Path, draws: np.ndarray, attributes: dict[str, Any]) -> None:
-    """InferenceData with the posterior draws of z: (draw, dim) for one chain, or (chain, draw, ..., dim)."""
+    """Write posterior draws of z as InferenceData.
+
+    Args:
+        path: the netCDF file.
+        draws: draws of shape (draw, dim), or (chain, draw, ..., dim).
+        attributes: attributes of the InferenceData.
+    """
     data = import_arviz().from_dict(posterior={"z": draws if draws.ndim > 2 else draws[None]}, attrs=attributes)
     write_inference_data(path, data)
 
 
 def write_inference_data(path: Path, data: Any) -> None:
-    """InferenceData as netCDF, where a name cannot have a slash."""
+    """Write InferenceData as netCDF; slashes in names, which netCDF does not allow, become underscores."""
 
     def plain(group: Any) -> Any:
         return group.rename({name: name.replace("/", "_") for name in [*group, *group.dims] if "/" in name})

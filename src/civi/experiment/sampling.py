@@ -1,4 +1,4 @@
-"""Runs of NUTS, the reference: draws of the posterior and their quality, without a family to train."""
+"""Runs of NUTS, the reference method: posterior draws and convergence diagnostics, without training."""
 
 from __future__ import annotations
 
@@ -7,13 +7,22 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from civi.experiment.context import RunContext
-from civi.experiment.outcome import Curve, Outcome
 from civi.experiment.plan import Plan
+from civi.experiment.solver_result import Curve, SolverResult
 from civi.inference.posterior import Posterior, SampledPosterior
 
 
 def run_sampling(plan: Plan, source: Any, context: RunContext) -> tuple[Posterior, dict[str, Any]]:
-    """All chains, from the cache if they have been run before; the posterior and the measures of the run."""
+    """Sample all chains, or load them from the cache.
+
+    Args:
+        plan: what to run.
+        source: the target.
+        context: the console.
+
+    Returns:
+        The posterior, and status and times for metrics.json.
+    """
     begun, nuts = time.perf_counter(), plan.settings
     with context.console.status(f"{plan.task.name}: sampling {nuts.chains} chains"):
         reference = nuts.cached(plan.task.name, source, plan.seed)
@@ -23,15 +32,23 @@ def run_sampling(plan: Plan, source: Any, context: RunContext) -> tuple[Posterio
     return SampledPosterior(reference=reference, message=message, seconds=seconds), {"message": message} | measures
 
 
-def sample_seeds(plan: Plan, seeds: Sequence[int], progress: Callable[[int], None]) -> Outcome:
-    """The chains of every seed, measured as the other solvers are."""
+def sample_seeds(plan: Plan, seeds: Sequence[int], progress: Callable[[int], None]) -> SolverResult:
+    """Sample the chains of every seed and evaluate them in the same way as the trained solvers.
+
+    Args:
+        plan: what to run; its own seed is not used.
+        seeds: the seeds.
+        progress: not used, as NUTS reports no steps.
+    """
     source, nuts = plan.source(), plan.settings
     begun = time.perf_counter()
     posteriors = [SampledPosterior(reference=nuts.cached(plan.task.name, source, seed)) for seed in seeds]
     seconds = (time.perf_counter() - begun) / len(seeds)
     pairs = zip(posteriors, seeds, strict=True)
-    judged = [plan.task.judge(posterior, plan.keys(seed)[2:], "quick") for posterior, seed in pairs]
+    evaluated = [plan.task.evaluate(posterior, plan.keys(seed)[2:], "quick") for posterior, seed in pairs]
     never: list[int | None] = [None] * len(seeds)
     settings = plan.described()["settings"]
-    measures = [one.measures for one in judged]
-    return Outcome("nuts", measures, Curve(), never, seconds, 0.0, nuts.warmup + nuts.draws, settings, judged[0].shown)
+    measures = [one.measures for one in evaluated]
+    return SolverResult(
+        "nuts", measures, Curve(), never, seconds, 0.0, nuts.warmup + nuts.draws, settings, evaluated[0].shown
+    )

@@ -1,4 +1,4 @@
-"""Runs of a solver that trains a problem: one with checkpoints, or many seeds as one program."""
+"""Runs of a solver that is trained: a single run with checkpoints, or many seeds in one compiled program."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from jax.sharding import Mesh
 
 from civi.experiment.checkpoint import Checkpoints, History
 from civi.experiment.context import RunContext
-from civi.experiment.outcome import Curve, Outcome
 from civi.experiment.plan import Plan
+from civi.experiment.solver_result import Curve, SolverResult
 from civi.inference.posterior import AmortisedPosterior, Posterior, SemiImplicitPosterior
-from civi.parallel.mesh import everywhere, on_device, on_host, place
+from civi.parallel.mesh import on_device, on_host, place, replicate_to_mesh
 from civi.parts import split
 from civi.problem import AutoencoderProblem, make_problem
 from civi.progress import TrainingBar
@@ -29,7 +29,16 @@ POINTS = 20
 
 
 def run_training(plan: Plan, source: Any, context: RunContext) -> tuple[Posterior, dict[str, Any]]:
-    """Train once, with a progress bar and checkpoints; the posterior, and the measures of the training itself."""
+    """Train once, with a progress bar and checkpoints.
+
+    Args:
+        plan: what to run.
+        source: the target, or the data of an autoencoder.
+        context: folder, console, checkpoints, processes and devices.
+
+    Returns:
+        The posterior, and status and times for metrics.json.
+    """
     begun, settings, team = time.perf_counter(), plan.settings, context.team
     family_key, train_key, *_ = plan.keys(plan.seed)
     with context.console.status(f"{plan.task.name}: pilot"):
@@ -48,7 +57,7 @@ def run_training(plan: Plan, source: Any, context: RunContext) -> tuple[Posterio
 def _train_on_mesh(
     plan: Plan, problem: Any, key: jax.Array, checkpoints: Checkpoints, context: RunContext, mesh: Mesh
 ) -> Trained:
-    """Train with samples and data divided among devices; the result is on this process's own device again."""
+    """Train with samples and data sharded over the mesh; the result is copied back to this process's own device."""
     team, divided = context.team, plan.settings.problem.batch is not None and not context.team.whole_data
     home = on_host(split(problem)[1])
     problem = place(problem, mesh, rows=divided)
@@ -59,9 +68,16 @@ def _train_on_mesh(
 
 
 def train_and_save(plan: Plan, problem: Any, key: jax.Array, checkpoints: Checkpoints, context: RunContext) -> Trained:
-    """Train with a progress bar and checkpoints; an interrupted run leaves a checkpoint of its last block.
+    """Train with a progress bar and checkpoints; an interrupted run saves a checkpoint of its last block.
 
-    Of many processes none can save alone, so that an interrupted one leaves the checkpoint before.
+    With several processes, none can save alone, so an interrupted run keeps only its last regular checkpoint.
+
+    Args:
+        plan: what to run.
+        problem: the problem at its initial parameters.
+        key: random key of the training.
+        checkpoints: where checkpoints are saved, and restored from if `context.resume` is set.
+        context: console, processes and devices.
     """
     solver, console, team = plan.settings.solver, context.console, context.team
     with TrainingBar(console, plan.task.name, solver.steps) as bar:
@@ -70,7 +86,7 @@ def train_and_save(plan: Plan, problem: Any, key: jax.Array, checkpoints: Checkp
             state, history, damaged = checkpoints.restore(state)
             for line in damaged:
                 console.print(f"civi: warning: {line}", style="yellow", soft_wrap=True)
-        state = state if team.mesh is None else everywhere(state, team.mesh)
+        state = state if team.mesh is None else replicate_to_mesh(state, team.mesh)
         latest = [(state, history)]
 
         def watch(state: RunState, history: History) -> None:
@@ -81,7 +97,7 @@ def train_and_save(plan: Plan, problem: Any, key: jax.Array, checkpoints: Checkp
         try:
             trained = train(solver, problem, key, resume=(state, history), watch=watch, pause_every=checkpoints.every)
         except BaseException:
-            if not team.is_many:
+            if not team.has_others:
                 checkpoints.save(*latest[0])
             raise
         checkpoints.save(*latest[0])
@@ -89,14 +105,14 @@ def train_and_save(plan: Plan, problem: Any, key: jax.Array, checkpoints: Checkp
 
 
 def posterior_of(problem: Any, **record: Any) -> Posterior:
-    """A trained problem as a posterior; `record` holds the history, message and seconds of its training."""
+    """The posterior of a trained problem; `record` holds the history, message and seconds of the training."""
     if isinstance(problem, AutoencoderProblem):
         return AmortisedPosterior(family=problem.family, decoder=problem.decoder, latent_dim=problem.dim, **record)
     return SemiImplicitPosterior(family=problem.family, target=problem.target, **record)
 
 
 def _training_measures(trained: Trained, seconds: float) -> dict[str, Any]:
-    """seconds is the whole fit, compilation included; seconds_per_step is without it."""
+    """Entries of metrics.json. `seconds` is the whole fit with compilation; `seconds_per_step` excludes compilation."""
     steps = len(trained.history["step"])
     return {
         "status": trained.status,
@@ -109,8 +125,14 @@ def _training_measures(trained: Trained, seconds: float) -> dict[str, Any]:
     }
 
 
-def train_seeds(plan: Plan, seeds: Sequence[int], progress: Callable[[int], None]) -> Outcome:
-    """Train with every seed inside one compiled program, and measure each."""
+def train_seeds(plan: Plan, seeds: Sequence[int], progress: Callable[[int], None]) -> SolverResult:
+    """Train all seeds in one compiled program, and evaluate each.
+
+    Args:
+        plan: what to run; its own seed is not used.
+        seeds: the seeds.
+        progress: called with the number of steps done.
+    """
     settings, source = plan.settings, plan.source()
     solver = settings.solver
     seen = settings.pilot.look(source)
@@ -141,29 +163,30 @@ def train_seeds(plan: Plan, seeds: Sequence[int], progress: Callable[[int], None
     pause = max(1, solver.steps // POINTS)
     add_point(0, 0.0, params)
     trained = train(solver, eqx.combine(params, fixed), train_keys, watch=watch, pause_every=pause)
-    judged = []
+    evaluated = []
     for i in range(len(seeds)):
         one = eqx.combine(jax.tree.map(lambda leaf, i=i: leaf[i], trained.state.output), fixed)
-        judged.append(plan.task.judge(posterior_of(one), (measure_keys[i], draw_keys[i]), "quick"))
+        evaluated.append(plan.task.evaluate(posterior_of(one), (measure_keys[i], draw_keys[i]), "quick"))
     batch = settings.problem.batch
-    return Outcome(
+    return SolverResult(
         plan.solver,
-        [one.measures for one in judged],
+        [one.measures for one in evaluated],
         curve,
         [_diverged_at(curve, i, trained.state) for i in range(len(seeds))],
         trained.seconds / len(seeds),
         trained.compile_seconds,
         solver.steps,
         plan.described()["settings"],
-        judged[0].shown,
+        evaluated[0].shown,
         None if batch is None else batch / source.rows,
     )
 
 
 def _diverged_at(curve: Curve, seed: int, state: RunState) -> int | None:
-    """The step from which on a run was worse than where it started or not finite; None if it ended better.
+    """The step at which a run diverged; None if it did not.
 
-    Worse by a nat or more: with a pilot, a run may start at the optimum.
+    A run has diverged if it was halted, or if at its end neg_elbo is not finite or more than one nat above its initial
+    value. The tolerance of one nat is needed because a run with a pilot may start at the optimum.
     """
     if halted(state)[seed]:
         return int(state.done[seed])

@@ -16,7 +16,7 @@ from civi.family.conditional import Conditional
 from civi.family.mixing import ACTIVATIONS, ConstantMixing, MixingNetwork
 from civi.family.noise import GaussianNoise
 from civi.family.registry import CONDITIONALS
-from civi.parallel.mesh import spread
+from civi.parallel.mesh import shard
 from civi.parts import trained
 from civi.settings import Choice, check_settings, self_checking
 
@@ -36,7 +36,7 @@ class Outer(NamedTuple):
 def draw_outer(noise: GaussianNoise, conditional: Conditional, key: PRNGKeyArray, count: int) -> Outer:
     """(u_j, eps_j) ~ q(u) q(eps)."""
     key_eps, key_u = jax.random.split(key)
-    return spread(Outer(noise.sample(key_eps, count), conditional.draw_base(key_u, count)), "outer")
+    return shard(Outer(noise.sample(key_eps, count), conditional.draw_base(key_u, count)), "outer")
 
 
 class SemiImplicit(eqx.Module):

@@ -1,10 +1,10 @@
-"""Where the axes of a step lie on many devices; without a mesh every function here gives back what it was given.
+"""The device mesh and the sharding of samples and data. Without a mesh, the sharding constraints here do nothing.
 
-    outer   devices that share the outer samples (K1), and of an autoencoder the batch of data with them
-    inner   devices that share the inner samples (K2) of the same outer samples, and a regression's batch of rows
+    outer   devices that share the outer samples (K1), and with them the batch of an autoencoder
+    inner   devices that share the inner samples (K2) of the same outer samples, and the batch of rows of a regression
 
-Computations say only where samples lie; XLA divides the work and puts in the collectives. Random numbers do not depend
-on where they are made (JAX's partitionable Threefry), so that a run on many devices draws those of one on one device.
+The code only declares how samples are sharded; XLA divides the work and inserts the collectives. Random numbers do not
+depend on the sharding (JAX's partitionable Threefry), so a run on many devices draws the same numbers as on one.
 """
 
 from __future__ import annotations
@@ -26,23 +26,27 @@ Tree = TypeVar("Tree")
 
 
 def make_mesh(inner: int = 1) -> Mesh:
-    """All devices of all processes, `inner` neighbours (of one process, if they can be) along the inner axis."""
+    """Make a mesh of all devices of all processes.
+
+    Args:
+        inner: number of devices along the inner axis. Neighbouring devices are used, of one process where possible.
+    """
     devices = np.asarray(jax.devices())
     fine = inner >= 1 and devices.size % inner == 0
     require(fine, f"--inner-devices must divide the number of devices ({devices.size}), not {inner}")
     return Mesh(devices.reshape(-1, inner), AXES)
 
 
-def spread(tree: Tree, axis: str) -> Tree:
-    """The first axis of every array over this axis of the mesh; an array that does not divide stays whole."""
+def shard(tree: Tree, axis: str) -> Tree:
+    """Shard the first axis of every array over this mesh axis; an array that does not divide evenly is left alone."""
     mesh = jax.sharding.get_abstract_mesh()
     if mesh.empty:
         return tree
     return jax.tree.map(lambda leaf: leaf if len(leaf) % mesh.shape[axis] else _constrained(leaf, axis), tree)
 
 
-def whole(tree: Tree) -> Tree:
-    """Every array complete on every device."""
+def replicate(tree: Tree) -> Tree:
+    """Replicate every array on all devices of the current mesh."""
     if jax.sharding.get_abstract_mesh().empty:
         return tree
     return jax.tree.map(_constrained, tree)
@@ -52,44 +56,47 @@ def _constrained(leaf: Array, *axes: str) -> Array:
     return jax.lax.with_sharding_constraint(leaf, PartitionSpec(*axes))
 
 
-def agreed(value: float) -> float:
-    """The leading process's number in all of them, where arrays lie on the devices of many."""
+def broadcast_scalar(value: float) -> float:
+    """Process 0's value, broadcast to all processes; without a mesh or other processes, the value itself."""
     if jax.sharding.get_abstract_mesh().empty or jax.process_count() == 1:
         return value
-    return float(_broadcast(np.float32(value)))
+    return float(broadcast_one_to_all(np.float32(value)))
 
 
 def place(model: Tree, mesh: Mesh, *, rows: bool) -> Tree:
-    """A model that every process has made, on the mesh: all numbers whole and the leader's, `rows` of data by parts.
+    """Place a model that every process has built on the mesh; all processes get process 0's values.
 
-    The data's copy on one device is given back.
+    Args:
+        model: the model. If `rows` is set, the memory of its data on a single device is freed.
+        mesh: the device mesh.
+        rows: whether to shard the rows of data over all devices. Otherwise they are replicated, as all other arrays.
     """
 
     declared = is_rows(model)
     data, rest = eqx.partition(model, declared if rows else jax.tree.map(lambda _: False, declared))
     numbers, other = eqx.partition(rest, eqx.is_array)
     numbers = on_host(numbers) if jax.process_count() == 1 else broadcast_one_to_all(numbers)
-    divided = jax.tree.map(lambda leaf: by_rows(leaf, mesh), data)
+    sharded = jax.tree.map(lambda leaf: shard_rows(leaf, mesh), data)
     jax.tree.map(lambda leaf: leaf.delete(), data)
-    return eqx.combine(divided, everywhere(numbers, mesh), other)
+    return eqx.combine(sharded, replicate_to_mesh(numbers, mesh), other)
 
 
-def everywhere(tree: Tree, mesh: Mesh) -> Tree:
-    """Arrays that all processes have alike as global ones, complete on every device."""
-    return jax.tree.map(lambda leaf: _everywhere(leaf, NamedSharding(mesh, PartitionSpec())), tree)
+def replicate_to_mesh(tree: Tree, mesh: Mesh) -> Tree:
+    """Turn arrays that are equal in all processes into global arrays that are replicated on every device."""
+    return jax.tree.map(lambda leaf: _replicate_leaf(leaf, NamedSharding(mesh, PartitionSpec())), tree)
 
 
-def _everywhere(leaf: Any, sharding: NamedSharding) -> Any:
+def _replicate_leaf(leaf: Any, sharding: NamedSharding) -> Any:
     if jax.numpy.issubdtype(leaf.dtype, jax.dtypes.prng_key):
         return jax.random.wrap_key_data(
-            _everywhere(jax.random.key_data(leaf), sharding), impl=jax.random.key_impl(leaf)
+            _replicate_leaf(jax.random.key_data(leaf), sharding), impl=jax.random.key_impl(leaf)
         )
     values = np.asarray(leaf)
     return jax.make_array_from_callback(values.shape, sharding, lambda index: values[index])
 
 
-def by_rows(rows: Array, mesh: Mesh) -> Array:
-    """Rows of data over all devices: a device gets its part only, the last ones filled up with zeros."""
+def shard_rows(rows: Array, mesh: Mesh) -> Array:
+    """Shard rows of data over all devices, padded with zeros at the end; each device receives only its own rows."""
     values = np.asarray(rows)
     shape = (-(-len(values) // mesh.size) * mesh.size, *values.shape[1:])
 
@@ -102,10 +109,10 @@ def by_rows(rows: Array, mesh: Mesh) -> Array:
 
 
 def on_host(tree: Tree) -> Tree:
-    """Arrays that are complete on this process's devices as NumPy's."""
+    """JAX arrays, fully available in this process, as NumPy arrays."""
     return jax.tree.map(lambda leaf: np.array(leaf) if isinstance(leaf, jax.Array) else leaf, tree)
 
 
 def on_device(tree: Tree) -> Tree:
-    """NumPy's arrays as JAX's, of this process alone."""
+    """NumPy arrays as JAX arrays that are local to this process."""
     return jax.tree.map(lambda leaf: jax.numpy.asarray(leaf) if isinstance(leaf, np.ndarray) else leaf, tree)

@@ -1,7 +1,7 @@
-"""A run on many devices: of this process, or of many processes that JAX's distributed runtime brings together.
+"""Runs on several devices, of this process or of several processes connected by JAX's distributed runtime.
 
-Every process runs the same program on the same settings. Process 0 leads: it writes files and prints, and when training
-is over the others leave and it measures alone.
+All processes run the same program with the same settings. Process 0 is the leader: it alone writes files and prints.
+After training the other processes exit, and the leader evaluates the result alone.
 """
 
 from __future__ import annotations
@@ -23,19 +23,27 @@ from rich.console import Console
 
 from civi.errors import CiviError, DistributedError, require
 from civi.parallel.mesh import make_mesh
-from civi.parallel.watchdog import LastWords
+from civi.parallel.watchdog import Watchdog
 
-HEARTBEAT, FAREWELL, LONGEST = 30, 60, 400
-GONE = "civi: error: a process of this run is gone, so this one ends too: restart all processes with --resume"
-ALONE_HINT = (
-    "--distributed found no cluster and one device only: start it under SLURM, Open MPI or Kubernetes, give "
+HEARTBEAT_TIMEOUT = 30
+SHUTDOWN_TIMEOUT = 60
+MAX_ERROR_BYTES = 400
+PROCESS_LOST = "civi: error: another process of this run has failed: restart all processes with --resume"
+NOTHING_TO_DISTRIBUTE = (
+    "--distributed found no cluster and only one device: start it under SLURM, Open MPI or Kubernetes, give "
     "--coordinator HOST:PORT --processes N --process I, or leave --distributed out"
 )
 
 
 @dataclass(frozen=True)
 class Address:
-    """Where the processes meet, how many they are and which one this is; all None: as JAX detects it."""
+    """How a process joins the others; if all fields are None, JAX detects the cluster.
+
+    Attributes:
+        coordinator: HOST:PORT of process 0.
+        processes: number of processes.
+        process: index of this process, from 0.
+    """
 
     coordinator: str | None = None
     processes: int | None = None
@@ -55,108 +63,118 @@ class Address:
         require(0 <= index < count, f"--process must be 0 to {count - 1}, as there are {count} processes, not {index}")
 
     def __str__(self) -> str:
-        return f"at {self.coordinator}" if self.coordinator else "of the cluster that JAX detected"
+        return f"at {self.coordinator}" if self.coordinator else "to the cluster that JAX detected"
 
 
 @dataclass(frozen=True)
 class Team:
     """The processes and devices of a run; by default one process on one device.
 
-    whole_data: every device keeps all rows of data, so that a batch of them needs no communication.
+    Attributes:
+        mesh: the device mesh; None on a single device.
+        watchdog: the watchdog of this process; None if there are no other processes.
+        whole_data: whether every device keeps all rows of data, so that drawing a batch needs no communication.
     """
 
     mesh: Mesh | None = None
-    words: LastWords | None = None
+    watchdog: Watchdog | None = None
     whole_data: bool = False
 
     @property
-    def leads(self) -> bool:
-        """Whether this process writes files and prints."""
-        return self.words is None or jax.process_index() == 0
+    def is_leader(self) -> bool:
+        """Whether this process writes the files and prints."""
+        return self.watchdog is None or jax.process_index() == 0
 
     @property
-    def is_many(self) -> bool:
+    def has_others(self) -> bool:
         """Whether there are other processes."""
-        return self.words is not None
+        return self.watchdog is not None
 
     def console(self, console: Console) -> Console:
-        """The leader's console; the others' prints nothing."""
-        return console if self.leads else Console(quiet=True)
+        """This console on the leader; on other processes, a console that prints nothing."""
+        return console if self.is_leader else Console(quiet=True)
 
     def training(self) -> AbstractContextManager[Any]:
-        """While training, arrays lie on the mesh."""
+        """Context manager for training: sets the mesh, if there is one."""
         return nullcontext() if self.mesh is None else jax.set_mesh(self.mesh)
 
     def check_same(self, *options: Any) -> None:
-        """Refuse processes that were started with other options than the leader."""
+        """Raise an error if this process was started with options that differ from the leader's."""
         digest = hashlib.sha256(json.dumps(options, default=str).encode()).digest()
-        if self.is_many and _from_leader(digest) != digest:
-            raise DistributedError("this process was started with other options than process 0: give all the same ones")
+        if self.has_others and _from_leader(digest) != digest:
+            raise DistributedError("this process and process 0 have different options: start all with the same")
 
-    def first(self, action: Callable[[], None]) -> None:
-        """The leader does this before anyone goes on; its error is everyone's."""
-        if not self.is_many:
+    def run_on_leader(self, action: Callable[[], None]) -> None:
+        """Run this on the leader while the others wait; if it fails, all processes raise the leader's error."""
+        if not self.has_others:
             return action()
         text = b""
-        if self.leads:
+        if self.is_leader:
             try:
                 action()
             except CiviError as error:
-                text = str(error).encode()[:LONGEST]
-        if told := _from_leader(text.ljust(LONGEST)).rstrip():
-            raise DistributedError(told.decode(errors="ignore"))
+                text = str(error).encode()[:MAX_ERROR_BYTES]
+        if received := _from_leader(text.ljust(MAX_ERROR_BYTES)).rstrip():
+            raise DistributedError(received.decode(errors="ignore"))
         return None
 
     def leave(self) -> None:
-        """Training is over: all processes leave the runtime together, and each is on its own from here."""
-        if self.words:
+        """Leave the distributed runtime after training, together with all other processes."""
+        if self.watchdog:
             jax.distributed.shutdown()
-            self.words.all_is_well()
+            self.watchdog.stop()
 
 
-ALONE = Team()
+SINGLE_PROCESS = Team()
 
 
 def _from_leader(content: bytes) -> bytes:
-    """The leader's bytes, as many as this process has."""
+    """The leader's bytes, broadcast to all processes; all must pass the same number of bytes."""
     return np.asarray(broadcast_one_to_all(np.frombuffer(content, np.uint8))).tobytes()
 
 
 @contextmanager
-def joined(address: Address, inner: int = 1, wait: int = 50, *, whole_data: bool = False) -> Iterator[Team]:
-    """A team of all processes and devices. What ends one of many ends it at once and in a line; a bug keeps its trace.
+def join_team(address: Address, inner: int = 1, wait: int = 50, *, whole_data: bool = False) -> Iterator[Team]:
+    """A team of all processes and devices.
 
-    An end as usual would wait for processes that are gone.
+    If there are other processes, an error exits immediately with one line (a bug: with its traceback), because a normal
+    exit would wait for processes that no longer exist.
+
+    Args:
+        address: how to find the other processes.
+        inner: number of devices along the inner axis of the mesh.
+        wait: seconds to wait for the other processes.
+        whole_data: whether every device keeps all rows of data.
     """
-    words = LastWords.prepare()
+    watchdog = Watchdog.start()
     try:
-        yield replace(_join(address, inner, wait, words), whole_data=whole_data)
+        yield replace(_join(address, inner, wait, watchdog), whole_data=whole_data)
     except BaseException as error:
-        if words.are_said:
+        if watchdog.stopped:
             raise
-        words.say(*_farewell(error))
+        watchdog.exit_with(*_exit_line(error))
 
 
-def _join(address: Address, inner: int, wait: int, words: LastWords) -> Team:
-    """Meet the other processes, if there are any, and make a mesh of all devices."""
-    words.will_be(
-        f"civi: error: the processes did not meet {address} within {wait} s: start all of them, with the same "
-        "--coordinator and --processes, and check that the address can be reached from each"
+def _join(address: Address, inner: int, wait: int, watchdog: Watchdog) -> Team:
+    """Connect to the other processes, if there are any, and make a mesh of all devices."""
+    watchdog.set_message(
+        f"civi: error: the processes did not connect {address} within {wait} s: start all of them with the same "
+        "--coordinator and --processes, and check that each can reach the address"
     )
-    many = _meet(address, wait)
-    if many:
-        words.will_be(GONE)
+    has_others = _connect(address, wait)
+    if has_others:
+        watchdog.set_message(PROCESS_LOST)
     else:
-        words.all_is_well()
+        watchdog.stop()
     if jax.device_count() == 1:
-        raise DistributedError(ALONE_HINT)
-    return Team(make_mesh(inner), words if many else None)
+        raise DistributedError(NOTHING_TO_DISTRIBUTE)
+    return Team(make_mesh(inner), watchdog if has_others else None)
 
 
-def _meet(address: Address, wait: int) -> bool:
-    """Start JAX's runtime; False where there is no cluster to be found.
+def _connect(address: Address, wait: int) -> bool:
+    """Start JAX's distributed runtime; False if no cluster was found.
 
-    The runtime would catch SIGTERM and let it pass; here it ends the process, as it does everywhere else.
+    The runtime installs a SIGTERM handler that ignores the signal. The default is restored, so SIGTERM ends the run.
     """
     try:
         jax.distributed.initialize(
@@ -164,8 +182,8 @@ def _meet(address: Address, wait: int) -> bool:
             address.processes,
             address.process,
             initialization_timeout=wait,
-            heartbeat_timeout_seconds=HEARTBEAT,
-            shutdown_timeout_seconds=FAREWELL,
+            heartbeat_timeout_seconds=HEARTBEAT_TIMEOUT,
+            shutdown_timeout_seconds=SHUTDOWN_TIMEOUT,
         )
     except (RuntimeError, ValueError) as error:
         if str(error).startswith("coordinator_address"):
@@ -176,8 +194,8 @@ def _meet(address: Address, wait: int) -> bool:
     return True
 
 
-def _farewell(error: BaseException) -> tuple[str, int]:
-    """The line and exit code for what has ended a process of many."""
+def _exit_line(error: BaseException) -> tuple[str, int]:
+    """The message and exit code of a process that ends with this error."""
     if isinstance(error, CiviError):
         return f"civi: error: {error}", 2
     if isinstance(error, KeyboardInterrupt):
@@ -185,11 +203,16 @@ def _farewell(error: BaseException) -> tuple[str, int]:
     reason = " ".join(str(error).split())
     if not isinstance(error, jax.errors.JaxRuntimeError) or "RESOURCE_EXHAUSTED" in reason:
         return traceback.format_exc().rstrip(), 1
-    return f"{GONE} ({reason[:200]})", 1
+    return f"{PROCESS_LOST} ({reason[:200]})", 1
 
 
 def check_divides(samples: Mapping[str, int], devices: Mapping[str, int]) -> None:
-    """Refuse numbers of samples that do not divide among the devices along their axis."""
+    """Raise an error if a number of samples is not a multiple of the devices along its axis.
+
+    Args:
+        samples: number of samples by mesh axis.
+        devices: number of devices by mesh axis.
+    """
     for axis, count in samples.items():
         sharing = devices[axis]
         near = max(sharing, round(count / sharing) * sharing)

@@ -1,8 +1,8 @@
-"""What a process of many says when it ends.
+"""A watchdog that prints one readable line if JAX's runtime aborts a process of a distributed run.
 
-JAX's runtime ends a process at once (abort, with a C++ stack trace) when another one is gone or was never met, and
-Python is not asked. So a shell waits beside the process and says what happened, and what C++ libraries print goes to a
-file of its own.
+When another process fails or never connects, JAX's runtime aborts this one immediately, with a C++ stack trace and
+without running any Python code. So a small shell process waits beside this one and prints the error message, and the
+output of C++ libraries is redirected to a log file.
 """
 
 from __future__ import annotations
@@ -14,55 +14,61 @@ import tempfile
 from dataclasses import dataclass
 from typing import NoReturn, TextIO, cast
 
-LISTEN = 'said=; while IFS= read -r line; do said=$line; done; [ -z "$said" ] || echo "$said" >&2'
+PRINT_LAST_LINE = 'said=; while IFS= read -r line; do said=$line; done; [ -z "$said" ] || echo "$said" >&2'
 
 
 @dataclass(frozen=True)
-class LastWords:
-    """A shell that prints the last line it was told when this process is no more; an empty line: nothing."""
+class Watchdog:
+    """A shell that prints the last line it has received when this process ends; it prints nothing for an empty line.
+
+    Attributes:
+        shell: the waiting shell process.
+        log: path of the file that receives the output of C++ libraries.
+        streams: Python's own stdout and stderr, restored by `stop`.
+    """
 
     shell: subprocess.Popen[str]
     log: str
     streams: tuple[TextIO, TextIO]
 
     @classmethod
-    def prepare(cls) -> LastWords:
-        """Start the shell, and leave file descriptors 1 and 2 to C++: Python's streams get copies of them."""
+    def start(cls) -> Watchdog:
+        """Start the shell and redirect file descriptors 1 and 2 to the log; Python's streams use copies of them."""
         descriptor, log = tempfile.mkstemp(prefix="civi-", suffix=".log")
         out, error = os.dup(1), os.dup(2)
-        shell = subprocess.Popen(["/bin/sh", "-c", LISTEN], stdin=subprocess.PIPE, stderr=error, text=True)
+        shell = subprocess.Popen(["/bin/sh", "-c", PRINT_LAST_LINE], stdin=subprocess.PIPE, stderr=error, text=True)
         streams = sys.stdout, sys.stderr
         _flush()
         sys.stdout, sys.stderr = (os.fdopen(copy, "w", buffering=1, encoding="utf-8") for copy in (out, error))
-        for place in (1, 2):
-            os.dup2(descriptor, place)
+        for number in (1, 2):
+            os.dup2(descriptor, number)
         os.close(descriptor)
         return cls(shell, log, streams)
 
     @property
-    def are_said(self) -> bool:
-        """Whether the shell has been sent home."""
+    def stopped(self) -> bool:
+        """Whether the watchdog has been stopped."""
         return cast(TextIO, self.shell.stdin).closed
 
-    def will_be(self, line: str) -> None:
-        """What the shell is to print if this process ends without a word."""
+    def set_message(self, line: str) -> None:
+        """Set the line that is printed if this process is aborted from now on."""
         pipe = cast(TextIO, self.shell.stdin)
-        pipe.write(f"{line} (JAX's own words are in {self.log})\n")
+        pipe.write(f"{line} (JAX's own messages are in {self.log})\n")
         pipe.flush()
 
-    def all_is_well(self) -> None:
-        """Nothing is left to be said: the shell goes home, and every stream is what it was."""
+    def stop(self) -> None:
+        """End the shell without a message, restore all streams and delete the log."""
         self.shell.communicate("\n")
         _flush()
-        for place, stream in ((1, sys.stdout), (2, sys.stderr)):
-            os.dup2(stream.fileno(), place)
+        for number, stream in ((1, sys.stdout), (2, sys.stderr)):
+            os.dup2(stream.fileno(), number)
         sys.stdout, sys.stderr = self.streams
         os.unlink(self.log)
 
-    def say(self, line: str, code: int) -> NoReturn:
-        """Print this line and end at once: a clean end would wait for processes that are gone."""
+    def exit_with(self, line: str, code: int) -> NoReturn:
+        """Print this line and exit immediately: a normal exit would wait for processes that no longer exist."""
         print(line, file=sys.stderr, flush=True)
-        self.all_is_well()
+        self.stop()
         os._exit(code)
 
 

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from civi.errors import require
 from civi.estimate import Picked
 from civi.family import Amortised, Outer, SemiImplicit, repeated
-from civi.parallel.mesh import spread
+from civi.parallel.mesh import shard
 from civi.parts import constant, trained
 from civi.problem.semi_implicit import LogProbEach, SemiImplicitProblem
 
@@ -65,7 +65,7 @@ class AutoencoderProblem(SemiImplicitProblem):
     def first_values(self, key: PRNGKeyArray, count: int) -> tuple[Float[Array, "J D"], Float[Array, " J"]]:
         """One draw of z for each of up to `count` data, and log p(x, z) at these draws."""
         rows = min(count, self.data.rows)
-        x_N = spread(self.data.batch(key, rows), "outer")
+        x_N = shard(self.data.batch(key, rows), "outer")
         z_J = self.family.given(x_N).sample(key, rows)
         return z_J, log_joint_each(self.decoder, x_N, z_J)
 
@@ -76,7 +76,7 @@ class AutoencoderProblem(SemiImplicitProblem):
         self, key: PRNGKeyArray, t: Float[Array, ""] | None = None, nu: Picked | None = None
     ) -> tuple[SemiImplicit, LogProbEach]:
         x_N = self.data.batch(key, self.batch)
-        x_N = spread(x_N if nu is None else nu.of(x_N), "outer")
+        x_N = shard(x_N if nu is None else nu.of(x_N), "outer")
         likelihood_weight = 1 / self.weight(t) if self.warm_up and t is not None else 1.0
         return self.family.given(x_N), lambda z_J: log_joint_each(self.decoder, x_N, z_J, likelihood_weight)
 

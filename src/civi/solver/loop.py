@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
 
-from civi.parallel.mesh import agreed, whole
+from civi.parallel.mesh import broadcast_scalar, replicate
 from civi.parts import split
 from civi.problem.target.base import check_values
 from civi.solver.base import Info, Solver
@@ -101,7 +101,7 @@ def _start(solver: Solver, params: Any, fixed: Any, key: PRNGKeyArray) -> tuple[
     problem: Any = eqx.combine(params, fixed)
     init_key, check_key, run_key = jax.random.split(key, 3)
     first_draws, log_p = problem.first_values(check_key, FIRST_DRAWS)
-    return whole((begin(solver, problem, init_key, run_key), first_draws, log_p))
+    return replicate((begin(solver, problem, init_key, run_key), first_draws, log_p))
 
 
 def _starts(solver: Solver, params: Any, fixed: Any, keys: Key[Array, " runs"]) -> tuple[RunState, Array, Array]:
@@ -156,7 +156,7 @@ def train(
         count = min(length, CAPACITY, solver.steps - done, pause_every - done % pause_every)
         clock = time.perf_counter()
         state, rows = jax.block_until_ready(compiled(solver, fixed, state, jnp.asarray(count)))
-        seconds = agreed(time.perf_counter() - clock)
+        seconds = broadcast_scalar(time.perf_counter() - clock)
         before, done = done, int(state.done.max())
         history = _extend(history, rows, before, state.done, elapsed, seconds)
         elapsed += seconds
@@ -184,7 +184,7 @@ def run_block(solver: Solver, fixed: Any, state: RunState, count: Int[Array, ""]
         new, row = guarded_step(solver, fixed, state)
         return new, jax.lax.dynamic_update_index_in_dim(rows, row, state.done - first, 0)
 
-    return whole(jax.lax.while_loop(more, body, (state, jnp.zeros((CAPACITY, len(COLUMNS))))))
+    return replicate(jax.lax.while_loop(more, body, (state, jnp.zeros((CAPACITY, len(COLUMNS))))))
 
 
 def run_blocks(solver: Solver, fixed: Any, states: RunState, count: Int[Array, ""]) -> tuple[RunState, Rows]:

@@ -18,7 +18,7 @@ from jaxtyping import Array, Float, Int
 
 from civi.errors import require
 from civi.estimate import LogRatios, log_sum_past
-from civi.parallel.mesh import spread
+from civi.parallel.mesh import shard
 from civi.settings import check_settings, self_checking
 from civi.tracker.base import Auxiliary, Tracked
 
@@ -53,7 +53,7 @@ class Bank:
         whole = not lead or len(index_S) % lead[0] == 0
         require(whole, "tracker=bank keeps outputs per datum of a batch, so it cannot be sketched: use tracker=ring")
         past_BK = jnp.moveaxis(state.mixed_BK, 0, -3).reshape(*lead, -1, outputs)
-        past_BK = past_BK if lead else spread(past_BK, "inner")
+        past_BK = past_BK if lead else shard(past_BK, "inner")
         counted = (jnp.arange(inner) < state.kept_B[:, None]).reshape(-1)
         past_S = log_sum_past(past_BK, counted, look) - look.log_p_J
         now_S = look.fresh_J + jnp.log(look.kept)

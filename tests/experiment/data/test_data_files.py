@@ -1,4 +1,4 @@
-"""Data files: found in the right order, checked, fetched from a server of our own, and errors in one line."""
+"""Data files: search order, checksums, downloads from a local server, and errors in one line."""
 
 import hashlib
 import re
@@ -24,7 +24,7 @@ def sha256(content: bytes) -> str:
 
 @pytest.fixture(autouse=True)
 def own_folders(tmp_path, monkeypatch):
-    """No data folder, and a cache of our own."""
+    """No data folder, and an empty cache."""
     monkeypatch.delenv("CIVI_DATA_DIR", raising=False)
     monkeypatch.setenv("CIVI_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
@@ -32,7 +32,7 @@ def own_folders(tmp_path, monkeypatch):
 
 @pytest.fixture
 def served(tmp_path):
-    """The address of a server on this machine, and the folder it serves."""
+    """The URL of a local server, and the folder that it serves."""
 
     class Quiet(SimpleHTTPRequestHandler):
         def log_message(self, *_):
@@ -51,7 +51,7 @@ def served(tmp_path):
 
 @pytest.fixture
 def tiny(monkeypatch):
-    """Registers a set of one file with these addresses."""
+    """Register a data set of one file with these URLs."""
 
     def register(*urls: str, **options) -> DataFile:
         file = DataFile("tiny", "tiny/tiny.txt", len(CONTENT), sha256(CONTENT), urls, **options)
@@ -129,14 +129,14 @@ def test_the_data_folder_comes_before_shipped_files_and_these_before_the_cache(t
 
 @pytest.mark.parametrize("content", [CONTENT[:-1], CONTENT[:-1] + b"x", b""], ids=["truncated", "altered", "empty"])
 @pytest.mark.parametrize(
-    ("place", "mending"),
+    ("place", "repair"),
     [
         ("cache", "fetch it again with `civi data fetch tiny`"),
-        ("mine", "put the right file in its place, or unset CIVI_DATA_DIR"),
-        ("shipped", "install civi again"),
+        ("mine", "replace it with the correct file, or unset CIVI_DATA_DIR"),
+        ("shipped", "reinstall civi"),
     ],
 )
-def test_a_damaged_file_is_an_error_with_both_checksums(tiny, tmp_path, monkeypatch, content, place, mending):
+def test_a_damaged_file_is_an_error_with_both_checksums(tiny, tmp_path, monkeypatch, content, place, repair):
     tiny("http://127.0.0.1/tiny.txt")
     monkeypatch.setattr(files, "SHIPPED", tmp_path / "shipped")
     monkeypatch.setenv("CIVI_DATA_DIR", str(tmp_path / "mine"))
@@ -144,7 +144,8 @@ def test_a_damaged_file_is_an_error_with_both_checksums(tiny, tmp_path, monkeypa
     with pytest.raises(DataError) as error:
         locate("tiny", "tiny.txt")
     assert str(error.value) == (
-        f"{path} is damaged or another file: its sha256 is {sha256(content)} and should be {sha256(CONTENT)}; {mending}"
+        f"{path} is damaged or a different file: its sha256 is {sha256(content)} and should be {sha256(CONTENT)}; "
+        f"{repair}"
     )
     assert here("tiny") == "damaged"
 
@@ -153,8 +154,8 @@ def test_a_missing_file_says_how_to_get_it(failing, monkeypatch):
     with pytest.raises(DataError) as error:
         locate("mnist", "t10k-labels-idx1-ubyte.gz")
     assert str(error.value) == (
-        "mnist/t10k-labels-idx1-ubyte.gz is not here: fetch it with `civi data fetch mnist`, "
-        "or set CIVI_DATA_DIR to a folder that holds it"
+        "mnist/t10k-labels-idx1-ubyte.gz was not found: fetch it with `civi data fetch mnist`, "
+        "or set CIVI_DATA_DIR to a folder that contains it"
     )
     monkeypatch.setenv("CIVI_DATA_DIR", "/not/there")
     assert "(CIVI_DATA_DIR is /not/there, which is not a folder)" in failing("data", "path", "mnist")
@@ -216,7 +217,7 @@ def test_no_connection_and_a_refusal_are_one_line(tiny, served, failing):
     assert failing("data", "fetch", "tiny") == (
         f"cannot fetch tiny/tiny.txt (http://127.0.0.1:{port}/tiny.txt: no connection; "
         f"{address}/gone.txt: the server answered 404): try again later, "
-        "or set CIVI_DATA_DIR to a folder that holds tiny/tiny.txt"
+        "or set CIVI_DATA_DIR to a folder that contains tiny/tiny.txt"
     )
 
 
@@ -224,7 +225,7 @@ def test_a_download_that_breaks_off_is_one_line_and_keeps_nothing(tiny, served, 
     address, _ = served
     tiny(f"{address}/tiny.txt")
     monkeypatch.setattr(SimpleHTTPRequestHandler, "copyfile", lambda _, source, out: out.write(source.read(500)))
-    assert "/tiny.txt: the download broke off (" in failing("data", "fetch", "tiny")
+    assert "/tiny.txt: the download failed (" in failing("data", "fetch", "tiny")
     assert [path for path in cache_folder("data").rglob("*") if path.is_file()] == []
 
 
@@ -245,7 +246,7 @@ def test_an_optional_file_is_not_needed(tiny):
     tiny(origin="made by hand", optional=True)
     result = CliRunner().invoke(cli.app, ["data", "fetch", "tiny"])
     assert result.exit_code == 0
-    assert result.stderr == "tiny/tiny.txt is not needed and not fetched: made by hand\n"
+    assert result.stderr == "tiny/tiny.txt is optional and was not fetched: made by hand\n"
     assert CliRunner().invoke(cli.app, ["data", "path", "tiny"]).stdout == ""
 
 

@@ -1,4 +1,4 @@
-"""The regressions against counts known from elsewhere, files of the published formats, and the generator's moments."""
+"""The regressions against published counts, files in the published formats, and the moments of the generator."""
 
 import hashlib
 from dataclasses import replace
@@ -15,7 +15,7 @@ from montecarlo import agrees
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
-    """A data folder of our own, empty at first, and no cache."""
+    """An empty data folder and an empty cache."""
     (tmp_path / "data" / "waveform").mkdir(parents=True)
     monkeypatch.setenv("CIVI_DATA_DIR", str(tmp_path / "data"))
     monkeypatch.setenv("CIVI_CACHE_DIR", str(tmp_path / "cache"))
@@ -24,7 +24,7 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.fixture
 def accept(folder, monkeypatch):
-    """Takes the waveform files that are in the folder for the right ones."""
+    """Accept the waveform files in the folder, whatever their checksums are."""
 
     def register() -> None:
         known = SETS["waveform"]
@@ -142,9 +142,9 @@ def test_the_sivi_file_comes_first_and_holds_gibbs_draws(folder, accept):
 
 def test_a_damaged_waveform_file_is_an_error_and_not_passed_over(folder):
     (folder / "waveform" / "waveform.mat").write_bytes(b"half a file")
-    with pytest.raises(DataError, match="is damaged or another file"):
+    with pytest.raises(DataError, match="is damaged or a different file"):
         waveform()
-    with pytest.raises(DataError, match="is damaged or another file"):
+    with pytest.raises(DataError, match="is damaged or a different file"):
         waveform_gibbs()
 
 

@@ -1,4 +1,4 @@
-"""A CSV file of one's own: the numbers against a calculation by hand, and every way it can be unusable."""
+"""A user's CSV file: the numbers against a calculation by hand, and every kind of invalid file."""
 
 import statistics
 import sys
@@ -30,7 +30,7 @@ def write(tmp_path):
 
 @pytest.fixture
 def refused(write):
-    """The message of the error for this content; one line that names the file."""
+    """The error message for this content; it is one line and names the file."""
 
     def message(content: str | bytes, target: str = "y", **options) -> str:
         path = write(content)
@@ -127,7 +127,7 @@ def test_a_missing_file_and_a_folder_are_errors(tmp_path):
         ("y,a\n0,1,5\n1,2,6\n", "FILE is not a CSV file that can be read ("),
         ("y;a\n0;1\n1;2\n", "; the file has one column: are the values separated by commas?"),
         ("yy,a\n0,1\n1,2\n", "FILE: unknown target column 'y': did you mean 'yy'? known: a, yy"),
-        ("y\n0\n1\n", "FILE has no column besides the target y: at least one is needed"),
+        ("y\n0\n1\n", "FILE has no column except the target y: at least one feature is needed"),
         ("y,a\n", "FILE has 0 rows below the header: at least 2 are needed"),
         ("y,a\n0,1\n", "FILE has 1 rows below the header: at least 2 are needed"),
         (",y,a\n1,0,3\n2,1,4\n", "FILE: column 1 has no name: name it in the header or drop it"),

@@ -1,4 +1,4 @@
-"""Images from tiny files of the published formats, and every way such a file can be unusable."""
+"""Images from tiny files in the published formats, and every kind of invalid file."""
 
 import gzip
 import hashlib
@@ -27,7 +27,7 @@ def grey(number: int, seed: int = 0) -> np.ndarray:
 
 @pytest.fixture
 def put(tmp_path, monkeypatch):
-    """Puts files of a set into a data folder of our own and takes them for the right ones."""
+    """Put files of a data set into a temporary data folder, and accept them whatever their checksums are."""
     monkeypatch.setenv("CIVI_DATA_DIR", str(tmp_path / "data"))
     monkeypatch.setenv("CIVI_CACHE_DIR", str(tmp_path / "cache"))
 
@@ -56,7 +56,7 @@ def npz(tmp_path):
 
 
 def refused(call, *arguments) -> str:
-    """The message of the error, which is one line."""
+    """The error message; it is one line."""
     with pytest.raises(DataError) as error:
         call(*arguments)
     assert "\n" not in str(error.value)
@@ -87,7 +87,7 @@ PACKED = gzip.compress(WHOLE, mtime=0)
         (idx(grey(1), b"\x00\x00\x0d"), "FILE begins with 00000d03: the magic number"),
         (gzip.compress(b"PK\x03\x04 not images", mtime=0), "FILE begins with 504b0304: the magic number"),
         (b"\x00\x00\x08\xff" + bytes(2000), "FILE begins with 000008ff: the magic number"),
-        (WHOLE[:9], "FILE is too short: it ends within its 3 dimensions"),
+        (WHOLE[:9], "FILE is too short: it ends before its 3 dimensions are complete"),
         (WHOLE[:-1], "FILE is too short: shape (2, 28, 28) needs 1568 bytes of data, the file has 1567"),
         (WHOLE + b"\x00", "FILE is too long: shape (2, 28, 28) needs 1568 bytes of data, the file has 1569"),
         (gzip.compress(WHOLE[:-1], mtime=0), "FILE is too short: shape (2, 28, 28)"),
@@ -102,7 +102,7 @@ def test_an_idx_file_that_cannot_be_used_is_one_line(tmp_path, content, message)
     path.write_bytes(content)
     text = refused(read_idx, path)
     assert text.replace(str(path), "FILE").startswith(message)
-    assert text.endswith(": put the right file in its place")
+    assert text.endswith(": replace it with the correct file")
 
 
 def test_a_path_without_a_file_is_an_error(tmp_path):
@@ -140,7 +140,7 @@ def test_fashion_is_cut_at_one_half(put):
 def test_static_mnist_unpacks_the_bits_of_training_and_test(put, npz):
     rng = np.random.default_rng(0)
     bits = {name: rng.integers(2, size=(rows, 784)).astype(np.uint8) for name, rows in (("train", 6), ("test", 4))}
-    weights = 2 ** np.arange(7, -1, -1)  # the first bit of eight is the largest
+    weights = 2 ** np.arange(7, -1, -1)  # the first of eight bits is the most significant
     packed = {name: (array.reshape(-1, 98, 8) @ weights).astype(np.uint8) for name, array in bits.items()}
     put("binarized-mnist-static", {BITS: npz(**packed, valid=packed["test"][:1])})
     data = static_mnist()
@@ -170,15 +170,15 @@ def test_a_static_file_that_cannot_be_used_is_one_line(put, npz):
         text = refused(static_mnist)
         assert message in text
         assert f"{BITS}" in text
-        assert text.endswith(": put the right file in its place")
+        assert text.endswith(": replace it with the correct file")
 
 
 def test_a_missing_file_another_file_and_other_sizes_are_named(put, tmp_path):
     put("mnist", {IMAGES["train"]: gzip.compress(idx(grey(1)), mtime=0)})
-    assert "t10k-images-idx3-ubyte.gz is not here: fetch it with `civi data fetch mnist`" in refused(grey_mnist)
+    assert "t10k-images-idx3-ubyte.gz was not found: fetch it with `civi data fetch mnist`" in refused(grey_mnist)
     put("mnist", {IMAGES["test"]: gzip.compress(idx(grey(1)[:, :27]), mtime=0)})
     put("mnist", {IMAGES["train"]: gzip.compress(idx(grey(1)), mtime=0)})
     (tmp_path / "data" / "mnist" / IMAGES["train"]).write_bytes(PACKED)
-    assert f"{IMAGES['train']} is damaged or another file: its sha256 is " in refused(grey_mnist)
+    assert f"{IMAGES['train']} is damaged or a different file: its sha256 is " in refused(grey_mnist)
     put("mnist", {IMAGES["train"]: PACKED})
     assert f"{IMAGES['test']} has shape (1, 27, 28), not (images, 28, 28)" in refused(grey_mnist)

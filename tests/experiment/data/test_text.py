@@ -1,4 +1,4 @@
-"""Text from tiny files: numbers of words by hand, the unigram baseline by hand, and files that cannot be used."""
+"""Text from tiny files: word indices and the unigram baseline against calculations by hand, and invalid files."""
 
 import hashlib
 import math
@@ -9,7 +9,7 @@ import pytest
 
 from civi.errors import DataError, SettingError
 from civi.experiment.data import SETS
-from civi.experiment.data.text import Sentences, TextData, buckets, decode, penn_treebank, unigram_perplexity
+from civi.experiment.data.text import TextData, TextSplit, buckets, decode, penn_treebank, unigram_perplexity
 
 TRAIN = " the cat sat \n\n the dog sat on the <unk> \n   \n a dog \n"
 VALID = " the zebra sat \n"
@@ -19,7 +19,7 @@ VOCABULARY = ("<pad>", "</s>", "the", "dog", "sat", "<unk>", "a", "cat", "on")
 
 @pytest.fixture
 def put(tmp_path, monkeypatch):
-    """Makes these three files the Penn Treebank."""
+    """Use these three files as the Penn Treebank."""
     monkeypatch.setenv("CIVI_DATA_DIR", str(tmp_path))
     monkeypatch.setenv("CIVI_CACHE_DIR", str(tmp_path / "cache"))
     (tmp_path / "ptb").mkdir()
@@ -78,8 +78,8 @@ def test_line_ends_and_a_byte_order_mark_are_no_matter(text, put):
     assert np.array_equal(again.train.words, text.train.words)
 
 
-def of_lengths(lengths) -> Sentences:
-    return Sentences(np.zeros((len(lengths), max(lengths)), np.int32), np.array(lengths, np.int32))
+def of_lengths(lengths) -> TextSplit:
+    return TextSplit(np.zeros((len(lengths), max(lengths)), np.int32), np.array(lengths, np.int32))
 
 
 def test_every_row_is_in_the_narrowest_bucket_that_holds_it():
@@ -128,9 +128,9 @@ def test_decoding_undoes_numbering_and_stops_at_the_end(text):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("", "FILE has no words: a sentence a line is needed"),
-        (" \n\t\n", "FILE has no words: a sentence a line is needed"),
-        (b"caf\xe9 au lait\n", "FILE is not UTF-8 (byte 3): put the right file in its place"),
+        ("", "FILE has no words: it must have one sentence per line"),
+        (" \n\t\n", "FILE has no words: it must have one sentence per line"),
+        (b"caf\xe9 au lait\n", "FILE is not UTF-8 (byte 3): replace it with the correct file"),
         ("the dog </s>\n", "FILE has the word </s>, which civi adds itself: remove it"),
         ("the <pad> dog\n", "FILE has the word <pad>, which civi adds itself: remove it"),
     ],
@@ -145,5 +145,5 @@ def test_a_file_that_cannot_be_used_is_one_line(put, tmp_path, part, content, me
 def test_a_missing_file_says_how_to_get_it(put, tmp_path):
     put()
     (tmp_path / "ptb" / "ptb.valid.txt").unlink()
-    with pytest.raises(DataError, match=r"ptb/ptb\.valid\.txt is not here: fetch it with `civi data fetch ptb`"):
+    with pytest.raises(DataError, match=r"ptb/ptb\.valid\.txt was not found: fetch it with `civi data fetch ptb`"):
         penn_treebank()

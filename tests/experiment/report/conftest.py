@@ -1,4 +1,4 @@
-"""Figures as they are made, before they become files."""
+"""Access to the Matplotlib figures that a module makes."""
 
 import pytest
 from matplotlib.figure import Figure
@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 
 @pytest.fixture
 def keep_figures(monkeypatch):
-    """`keep_figures(module)` is the list of every figure that the module makes."""
+    """`keep_figures(module)` returns a list that collects every figure the module makes."""
 
     def keep(module):
         made = []

@@ -1,12 +1,12 @@
-"""The curves of a comparison: median and range over seeds, against steps or epochs and seconds."""
+"""The learning curves of a comparison: median and range over seeds, against steps or epochs and seconds."""
 
 import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 
-from civi.experiment.outcome import Curve, Outcome
 from civi.experiment.report import comparison
 from civi.experiment.report.comparison import draw_curves
+from civi.experiment.solver_result import Curve, SolverResult
 from civi.experiment.tasks import find_task
 
 VALUES = [[8.0, 6.0, 7.0], [3.0, 5.0, 4.0], [2.0, 1.0, 9.0]]
@@ -16,12 +16,12 @@ def outcome(name, values=VALUES, epochs=None):
     seeds = len(values[0]) if values else 3
     steps = [10 * i for i in range(len(values))]
     curve = Curve(steps, [0.5 * step for step in steps], values)
-    return Outcome(name, [{}] * seeds, curve, [None] * seeds, 1.0, 0.0, 20, {}, np.zeros((4, 2)), epochs)
+    return SolverResult(name, [{}] * seeds, curve, [None] * seeds, 1.0, 0.0, 20, {}, np.zeros((4, 2)), epochs)
 
 
 @pytest.fixture
 def drawn(keep_figures, tmp_path):
-    """Draws the curves of outcomes and gives the figure."""
+    """Draw the curves of these results and return the figure."""
     figures = keep_figures(comparison)
 
     def draw(outcomes, task="banana"):
@@ -44,7 +44,7 @@ def test_every_solver_with_a_curve_is_drawn_with_its_median_and_range(drawn):
         assert to_hex(first.get_color()) != to_hex(second.get_color())
         heights = axes.collections[0].get_paths()[0].vertices[:, 1]
         assert (heights.min(), heights.max()) == (1, 9)
-    assert (left.get_xlabel(), right.get_xlabel()) == ("step", "seconds a seed")
+    assert (left.get_xlabel(), right.get_xlabel()) == ("step", "seconds per seed")
     assert figure.get_suptitle() == "banana: median and range over 3 seeds"
 
 

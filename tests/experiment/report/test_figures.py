@@ -1,4 +1,4 @@
-"""Figures: what they claim about mass is true, and what they are given is what they draw."""
+"""Figures: regions contain the mass that they claim, and the data that are given are drawn."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -66,11 +66,11 @@ def test_the_toy_figure_shows_the_draws_where_they_are(keep_figures, tmp_path):
     np.testing.assert_array_equal(points.get_xydata(), draws[:1500])
     assert to_hex(points.get_color()) == RED
     assert (left.get_title(), right.get_title()) == ("target (filled)", "draws on the target")
-    assert figures[0].get_suptitle() == "two-modal: regions that hold 95%, 80%, 60%, 40%, 20% of the mass"
+    assert figures[0].get_suptitle() == "two-modal: regions that contain 95%, 80%, 60%, 40%, 20% of the mass"
 
 
 def contours(axes):
-    """Levels of each set of contours in a panel, and the line colour of those that are not filled."""
+    """The levels of each contour set in a panel, and the line colour of those that are not filled."""
     return [
         (np.asarray(one.levels), None if one.filled else to_hex(one.get_edgecolor()[0])) for one in axes.collections
     ]
@@ -103,7 +103,7 @@ def history(values):
 
 
 def drawn(keep_figures, values, tmp_path):
-    """The panels of a history's figure."""
+    """The panels of the figure of a history."""
     figures = keep_figures(history_figure)
     path = draw_history(values, tmp_path / "history.png")
     assert path.read_bytes().startswith(b"\x89PNG")

@@ -1,4 +1,4 @@
-"""Files are whole or absent, and hold null or nothing in place of a number that is not finite."""
+"""Files are complete or absent; a number that is not finite becomes null or an empty cell."""
 
 import json
 from io import StringIO

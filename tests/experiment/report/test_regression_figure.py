@@ -1,4 +1,4 @@
-"""The figures of a regression: who is shown, in which colour, on which rows."""
+"""The figures of a regression: which solvers are shown, in which colours, on which rows."""
 
 from dataclasses import replace
 
@@ -40,7 +40,7 @@ def legend_of(figure):
 
 
 def fills(axes):
-    """The colours of the filled bodies of a panel, one after another."""
+    """The colours of the violins of a panel, in order."""
     return [to_hex(body.get_facecolor()[0]) for body in axes.collections if len(body.get_facecolor())]
 
 

@@ -1,4 +1,4 @@
-"""The figures of an autoencoder: every image in its place, directions of largest spread, sentences as they are."""
+"""The figures of an autoencoder: the positions of images, principal components, and unchanged sentences."""
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ def some(*shape):
 
 
 def shown(figure):
-    """The only picture of a figure, which has no ticks across; and the names down its side."""
+    """The only image of a figure, and the names of its rows; its x axis has no ticks."""
     (axes,) = figure.axes
     (image,) = axes.images
     assert not axes.get_xticks().size
@@ -37,7 +37,7 @@ def shown(figure):
 
 
 def cell(canvas, row, column):
-    """The pixels of an image in a picture of tiles of 28, a line of 1 around each."""
+    """The pixels of one tile; tiles have side 28 and are separated by lines of width 1."""
     top, left = 1 + 29 * row, 1 + 29 * column
     return canvas[top : top + 28, left : left + 28].ravel()
 
@@ -63,7 +63,7 @@ def test_reconstructions_stand_below_the_first_sixteen_images(figures, tmp_path)
     assert np.array_equal(cell(canvas, 0, 15), originals[15])
     assert np.array_equal(cell(canvas, 1, 15), means[15])
     assert path.read_bytes().startswith(b"\x89PNG")
-    with pytest.raises(SettingError, match=r"originals \(20, 784\) and means \(3, 784\) must have one shape"):
+    with pytest.raises(SettingError, match=r"originals \(20, 784\) and means \(3, 784\) must have the same shape"):
         draw_reconstructions(originals, means[:3], path)
 
 
@@ -124,7 +124,7 @@ def test_the_ellipses_hold_the_claimed_share_of_a_gaussian_and_not_of_another(fi
 
 
 def inside(axes, ellipse):
-    """The share of the draws that an ellipse around 0 holds."""
+    """The fraction of the draws inside an ellipse around 0."""
     scaled = axes.lines[0].get_xydata() / (np.array([ellipse.width, ellipse.height]) / 2)
     return ((scaled**2).sum(axis=1) <= 1).mean()
 

@@ -1,8 +1,8 @@
-"""Data: which files exist, where they are found, and the regressions, images and texts made from them.
+"""Data sets: the registry of data files, and the regressions, images and texts made from them.
 
-`registry` names every file with its checksum, `files` finds and fetches them, `regression` prepares the published
-comparisons, `images` and `text` what autoencoders learn from, and `table` reads a CSV file of the user's own. Nothing
-heavy is imported with this package.
+`registry` lists every file with its checksum, and `files` finds and downloads them. `regression` prepares the published
+regressions, `images` and `text` the data of autoencoders. `table` and `arguments` read the user's own files. The
+package imports nothing heavy.
 """
 
 from civi.experiment.data.files import fetch, locate

@@ -1,4 +1,4 @@
-"""A data file of the user's own as a model's arguments: the members of a JSON object, or the columns of a CSV file."""
+"""The user's data file as arguments of a model: the members of a JSON object, or the columns of a CSV file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SHOWN = 5
 
 
 def read_arguments(path: Path) -> dict[str, Any]:
-    """Numbers and arrays by name; whole numbers stay whole. Refuses text and what is missing, with its place."""
+    """Read numbers and arrays by name; integers stay integers. Text and missing values are errors that say where."""
     if path.suffix.lower() not in (".json", ".csv"):
         raise DataError(f"{path} must be a .json or a .csv file")
     return _from_json(path) if path.suffix.lower() == ".json" else _from_csv(path)
@@ -26,7 +26,17 @@ def read_arguments(path: Path) -> dict[str, Any]:
 def bind_arguments(
     model: Callable[..., Any], name: str, path: Path | None, arguments: Mapping[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The data in the model's own order; refuses data that the model does not take, or too little of it."""
+    """Bind the data to the parameters of a model; missing or unexpected arguments are errors.
+
+    Args:
+        model: the model.
+        name: its name, for messages.
+        path: the data file, for messages; None if there is none.
+        arguments: the data by name.
+
+    Returns:
+        Positional and keyword arguments of the model.
+    """
     parameters = inspect.signature(model).parameters.values()
     takes = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
     anything = any(p.kind is p.VAR_KEYWORD for p in parameters)
@@ -64,7 +74,7 @@ def _from_json(path: Path) -> dict[str, Any]:
     except ValueError as error:
         raise DataError(f"{path} is not a JSON file that can be read ({error})") from error
     if not isinstance(content, dict):
-        raise DataError(f"{path} must hold a JSON object, one member for each argument of the model")
+        raise DataError(f"{path} must contain a JSON object with one member per argument of the model")
     return {name: _member(path, name, value) for name, value in content.items()}
 
 
@@ -90,5 +100,5 @@ def _member(path: Path, name: str, value: Any) -> Any:
 
 
 def _narrow(array: np.ndarray) -> np.ndarray:
-    """In single precision, as JAX has it."""
+    """Convert to 32 bits, JAX's default precision."""
     return array.astype(np.float32 if array.dtype.kind == "f" else np.int32)

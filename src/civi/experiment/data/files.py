@@ -1,7 +1,7 @@
-"""Find a data file and check it; fetch what is missing.
+"""Find, check and download data files.
 
-A file is looked for in the folder named by CIVI_DATA_DIR, then among the files that come with civi, then in the cache.
-Nothing is downloaded but by `fetch`.
+A file is searched for in the folder CIVI_DATA_DIR, then among the files shipped with civi, then in the cache. Only
+`fetch` downloads anything.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ SHIPPED = Path(__file__).parent / "shipped"
 
 
 class Found(NamedTuple):
-    """Where a file is: CIVI_DATA_DIR, shipped or cache."""
+    """The path of a file, and where it was found: CIVI_DATA_DIR, shipped or cache."""
 
     path: Path
     place: str
 
 
 def locate(set_name: str, file: str) -> Path:
-    """The path of a file, checked against its checksum."""
+    """The path of a file whose checksum is correct; an error if it is missing or damaged."""
     entry = find_set(set_name).file(file)
     found = find(entry)
     if found is None:
@@ -37,14 +37,14 @@ def locate(set_name: str, file: str) -> Path:
 
 
 def locate_if_present(set_name: str, file: str) -> Path | None:
-    """Like `locate`, but None where the file is missing; a damaged file is still an error."""
+    """Like `locate`, but None if the file is missing; a damaged file is still an error."""
     entry = find_set(set_name).file(file)
     found = find(entry)
     return None if found is None else checked(entry, found)
 
 
 def find(file: DataFile) -> Found | None:
-    """The first place that holds the file, unchecked."""
+    """The first location of the file; its checksum is not verified."""
     for place, folder in _places():
         if (folder / file.path).is_file():
             return Found(folder / file.path, place)
@@ -58,26 +58,26 @@ def _places() -> list[tuple[str, Path]]:
 
 
 def checked(file: DataFile, found: Found) -> Path:
-    """The path of a file that is what the registry says."""
+    """The path of the file; an error if its checksum differs from the registry's."""
     got = _sha256(found.path)
     if got != file.sha256:
         raise DataError(
-            f"{found.path} is damaged or another file: its sha256 is {got} and should be {file.sha256}; "
-            + _mending(file, found.place)
+            f"{found.path} is damaged or a different file: its sha256 is {got} and should be {file.sha256}; "
+            + _how_to_repair(file, found.place)
         )
     return found.path
 
 
-def _mending(file: DataFile, place: str) -> str:
+def _how_to_repair(file: DataFile, place: str) -> str:
     if place == "shipped":
-        return "install civi again"
+        return "reinstall civi"
     if place == "cache" and file.urls:
         return f"fetch it again with `civi data fetch {file.set_name}`"
-    return "put the right file in its place" + (f", or unset {DATA_DIR}" if place == DATA_DIR else "")
+    return "replace it with the correct file" + (f", or unset {DATA_DIR}" if place == DATA_DIR else "")
 
 
 def intact(file: DataFile, found: Found) -> bool:
-    """Whether the file is what the registry says."""
+    """Whether the checksum of the file equals the registry's."""
     return _sha256(found.path) == file.sha256
 
 
@@ -93,22 +93,28 @@ def _missing(file: DataFile) -> str:
     named = os.environ.get(DATA_DIR)
     note = f" ({DATA_DIR} is {named}, which is not a folder)" if named and not Path(named).is_dir() else ""
     if not file.urls:
-        return f"{file.path} is not here{note}: {_by_hand(file)}"
+        return f"{file.path} was not found{note}: {_by_hand(file)}"
     return (
-        f"{file.path} is not here{note}: fetch it with `civi data fetch {file.set_name}`, "
-        f"or set {DATA_DIR} to a folder that holds it"
+        f"{file.path} was not found{note}: fetch it with `civi data fetch {file.set_name}`, "
+        f"or set {DATA_DIR} to a folder that contains it"
     )
 
 
 def _by_hand(file: DataFile) -> str:
     origin = f"{file.origin}; " if file.origin else ""
-    return f"{origin}put it at {cache_folder('data') / file.path}, or set {DATA_DIR} to a folder that holds {file.path}"
+    path = cache_folder("data") / file.path
+    return f"{origin}put it at {path}, or set {DATA_DIR} to a folder that contains {file.path}"
 
 
 def fetch(set_name: str, bar: Callable[[DataFile], Any] | None = None) -> list[Path]:
-    """Download the files of a set that are missing, or damaged in the cache; the paths of all that are here then.
+    """Download the files of a set that are missing, or damaged in the cache.
 
-    `bar` makes a progress bar for a file, with `total`, `update`, `reset` and `close` as Pooch calls them.
+    Args:
+        set_name: name of the set.
+        bar: makes a progress bar for a file, with the members `total`, `update`, `reset` and `close` that Pooch uses.
+
+    Returns:
+        The paths of all files that are available.
     """
     paths = [_obtain(file, bar) for file in find_set(set_name).files]
     return [path for path in paths if path is not None]
@@ -126,7 +132,7 @@ def _obtain(file: DataFile, bar: Callable[[DataFile], Any] | None) -> Path | Non
 
 
 def _download(file: DataFile, bar: Callable[[DataFile], Any] | None) -> Path:
-    """The first address that gives the right file."""
+    """Try each URL in turn until one returns the correct file."""
     shown = bar(file) if bar else None
     reasons = []
     for url in file.urls:
@@ -136,12 +142,12 @@ def _download(file: DataFile, bar: Callable[[DataFile], Any] | None) -> Path:
         reasons.append(f"{url}: {reason}")
     raise DataError(
         f"cannot fetch {file.path} ({'; '.join(reasons)}): try again later, "
-        f"or set {DATA_DIR} to a folder that holds {file.path}"
+        f"or set {DATA_DIR} to a folder that contains {file.path}"
     )
 
 
 def _download_from(url: str, file: DataFile, shown: Any) -> str | None:
-    """Download to the cache; why it did not work, or None. Pooch moves only a right file into place."""
+    """Download to the cache; the reason if it failed, else None. Pooch keeps the file only if it is correct."""
     import pooch  # noqa: PLC0415 start-up time
     from requests.exceptions import RequestException  # noqa: PLC0415 start-up time
 
@@ -170,13 +176,13 @@ def _download_from(url: str, file: DataFile, shown: Any) -> str | None:
 
 
 def _reason(error: Exception) -> str:
-    """A failed request in a few words."""
+    """A short description of a failed request."""
     from requests.exceptions import ConnectionError, HTTPError, Timeout  # noqa: PLC0415 start-up time
 
     if isinstance(error, HTTPError) and error.response is not None:
         return f"the server answered {error.response.status_code}"
     if isinstance(error, Timeout):
-        return "no answer in time"
+        return "the server did not answer in time"
     if isinstance(error, ConnectionError):
         return "no connection"
-    return f"the download broke off ({type(error).__name__})"
+    return f"the download failed ({type(error).__name__})"

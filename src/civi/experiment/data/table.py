@@ -1,4 +1,4 @@
-"""A CSV file of the user's own as a logistic regression."""
+"""The user's own CSV file as a logistic regression."""
 
 from __future__ import annotations
 
@@ -17,12 +17,16 @@ SHOWN = 5
 
 
 def read_table(path: Path, target: str, hold_out: float = 0.0, seed: int = 0) -> RegressionData:
-    """Read a CSV file with a header; every column but the target is a feature.
+    """Read a CSV file with a header; every column except the target is a feature.
 
-    The target has two labels; the one that sorts last is 1, and `source` says which that is. A share `hold_out` of the
-    rows, chosen with `seed`, is the test set. Every feature is standardised with the mean and sd (ddof 1) of the
-    training rows, the test rows with the same numbers, and a column of ones comes first. A row's number in a message
-    counts from 1 below the header.
+    All rows are standardised by the mean and sd (ddof 1) of the training rows, and a column of ones is put first. Error
+    messages count rows from 1, without the header.
+
+    Args:
+        path: the CSV file.
+        target: the column to predict. It must have two labels; the one that sorts last becomes 1, as `source` says.
+        hold_out: fraction of the rows to keep for testing.
+        seed: seed of the random choice of test rows.
     """
     if not 0 <= hold_out < 1:
         raise DataError(f"hold_out must be in [0, 1), not {hold_out}")
@@ -41,7 +45,7 @@ def read_table(path: Path, target: str, hold_out: float = 0.0, seed: int = 0) ->
 
 
 def read_frame(path: Path) -> pd.DataFrame:
-    """The columns of a CSV file with a header."""
+    """Read a CSV file with a header; a file that cannot be read is a DataError."""
     options: dict[str, Any] = {
         "skipinitialspace": True,
         "index_col": False,
@@ -79,13 +83,13 @@ def _check_shape(path: Path, frame: pd.DataFrame, target: str) -> None:
         hint = "; the file has one column: are the values separated by commas?" if len(names) == 1 else ""
         raise DataError(f"{path}: {unknown('target column', target, names)}{hint}")
     if len(names) < 2:
-        raise DataError(f"{path} has no column besides the target {target}: at least one is needed")
+        raise DataError(f"{path} has no column except the target {target}: at least one feature is needed")
     if len(frame) < 2:
         raise DataError(f"{path} has {len(frame)} rows below the header: at least 2 are needed")
 
 
 def check_values(path: Path, frame: pd.DataFrame, target: str | None = None) -> None:
-    """All columns but the target are numbers, and nothing is missing or infinite."""
+    """Raise an error if a column other than the target is not numeric, or if a value is missing or infinite."""
     texts = [name for name in frame if name != target and not pd.api.types.is_numeric_dtype(frame[name])]
     texts = [name for name in texts if not frame[name].isna().all()]
     if texts:
@@ -102,7 +106,7 @@ def check_values(path: Path, frame: pd.DataFrame, target: str | None = None) -> 
 
 
 def _listed(frame: pd.DataFrame, names: list[Any], remark: Any) -> str:
-    """Columns, each with a remark; of very many only the first."""
+    """The names of columns, each with a remark; if there are many, only the first few."""
     more = f" and {len(names) - SHOWN} more columns" if len(names) > SHOWN else ""
     return ", ".join(f"{name} ({remark(frame[name])})" for name in names[:SHOWN]) + more
 
@@ -117,7 +121,7 @@ def _count(where: pd.Series) -> str:
 
 
 def _labels(path: Path, column: pd.Series) -> tuple[np.ndarray, list[Any]]:
-    """Labels as 0 and 1, and what these two were."""
+    """The labels as 0 and 1, and the two original labels."""
     labels = sorted(column.unique().tolist())
     if len(labels) != 2:
         more = ", ..." if len(labels) > SHOWN else ""
@@ -127,7 +131,7 @@ def _labels(path: Path, column: pd.Series) -> tuple[np.ndarray, list[Any]]:
 
 
 def _rows(number: int, hold_out: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Training and test rows, both in the order of the file."""
+    """The training rows and the test rows, both in file order."""
     held = math.floor(hold_out * number + 0.5)
     if held == 0:
         return np.arange(number), np.arange(0)
@@ -144,7 +148,7 @@ def _check_training_rows(path: Path, y: np.ndarray, hold_out: float) -> None:
 def _standardised(
     path: Path, frame: pd.DataFrame, train: np.ndarray, test: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Training and test features after a column of ones, made one column at a time to save memory."""
+    """Design matrices of the training and test rows, built one column at a time to save memory."""
     x_train = np.ones((len(train), frame.shape[1] + 1), np.float32)
     x_test = np.ones((len(test), frame.shape[1] + 1), np.float32)
     constant = []

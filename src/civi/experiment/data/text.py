@@ -1,6 +1,6 @@
-"""The Penn Treebank as sentences of word numbers, and a unigram model as the baseline.
+"""The Penn Treebank as sentences of word indices, and the perplexity of a unigram model as a baseline.
 
-Word 0 is padding, word 1 the end of a sentence; the words of the training file follow, the most frequent first.
+Index 0 is padding and 1 is the end of a sentence. The words of the training file follow, the most frequent first.
 """
 
 from __future__ import annotations
@@ -20,28 +20,35 @@ PADDING, END, UNKNOWN = "<pad>", "</s>", "<unk>"
 SPLITS = ("train", "valid", "test")
 
 
-class Sentences(NamedTuple):
-    """Word numbers (N, L), padded with 0, and how many of a row are words, the end of the sentence among them."""
+class TextSplit(NamedTuple):
+    """The sentences of one split.
+
+    Attributes:
+        words: word indices (N, L), padded with 0.
+        lengths: number of words of each sentence, including the end of the sentence.
+    """
 
     words: np.ndarray
     lengths: np.ndarray
 
 
 class TextData(NamedTuple):
-    """The three parts of a text and the word of each number."""
+    """The three splits of a text, and the vocabulary: the word of each index."""
 
-    train: Sentences
-    valid: Sentences
-    test: Sentences
+    train: TextSplit
+    valid: TextSplit
+    test: TextSplit
     vocabulary: tuple[str, ...]
     source: str
 
 
 def penn_treebank(longest: int = 80) -> TextData:
-    """The Penn Treebank, one sentence a line.
+    """Load the Penn Treebank, one sentence per line.
 
-    A sentence of more than `longest` words is cut after that many and then ends as any other; `source` says how many
-    were (the longest has 82 words). A word of the validation or test part that is not in training is "<unk>".
+    Words that do not occur in the training split become "<unk>". The longest sentence has 82 words.
+
+    Args:
+        longest: sentences with more words are truncated, as `source` reports.
     """
     require(longest >= 1, f"longest must be at least 1, not {longest}")
     read = [_read(locate("ptb", f"ptb.{split}.txt")) for split in SPLITS]
@@ -54,17 +61,17 @@ def penn_treebank(longest: int = 80) -> TextData:
 
 
 def _read(path: Path) -> list[list[str]]:
-    """The words of each line that has any."""
+    """The words of each line; empty lines are skipped."""
     try:
         content = path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise DataError(f"{path} is not UTF-8 (byte {error.start}): put the right file in its place") from error
+        raise DataError(f"{path} is not UTF-8 (byte {error.start}): replace it with the correct file") from error
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror or error}") from error
     lines = [line.split() for line in content.split("\n")]
     lines = [line for line in lines if line]
     if not lines:
-        raise DataError(f"{path} has no words: a sentence a line is needed")
+        raise DataError(f"{path} has no words: it must have one sentence per line")
     for reserved in (PADDING, END):
         if any(reserved in line for line in lines):
             raise DataError(f"{path} has the word {reserved}, which civi adds itself: remove it")
@@ -72,24 +79,32 @@ def _read(path: Path) -> list[list[str]]:
 
 
 def _vocabulary(lines: list[list[str]]) -> tuple[str, ...]:
-    """Padding, the end of a sentence, then words by falling frequency, equal ones by the alphabet."""
+    """Padding and the end of a sentence, then words by decreasing frequency; ties are in alphabetical order."""
     counts = Counter({UNKNOWN: 0})
     for line in lines:
         counts.update(line)
     return (PADDING, END, *sorted(counts, key=lambda word: (-counts[word], word)))
 
 
-def _numbered(lines: list[list[str]], numbers: dict[str, int], longest: int) -> Sentences:
+def _numbered(lines: list[list[str]], numbers: dict[str, int], longest: int) -> TextSplit:
     lengths = np.array([min(len(line), longest) + 1 for line in lines], np.int32)
     words = np.full((len(lines), lengths.max()), numbers[PADDING], np.int32)
     rest = numbers[UNKNOWN]
     for row, line, length in zip(words, lines, lengths, strict=True):
         row[:length] = [*(numbers.get(word, rest) for word in line[: length - 1]), numbers[END]]
-    return Sentences(words, lengths)
+    return TextSplit(words, lengths)
 
 
-def buckets(sentences: Sentences, widths: Sequence[int]) -> list[tuple[int, np.ndarray]]:
-    """Rows by the smallest width that holds them, in the order of the file; widths without a row are left out."""
+def buckets(sentences: TextSplit, widths: Sequence[int]) -> list[tuple[int, np.ndarray]]:
+    """Group sentences by the smallest width that fits them.
+
+    Args:
+        sentences: the sentences.
+        widths: increasing widths; the last one must fit the longest sentence.
+
+    Returns:
+        Pairs of a width and its rows in file order; widths without rows are omitted.
+    """
     increasing = len(widths) > 0 and widths[0] > 0 and all(a < b for a, b in pairwise(widths))
     require(increasing, f"widths must increase: {widths}")
     most = int(sentences.lengths.max())
@@ -99,9 +114,10 @@ def buckets(sentences: Sentences, widths: Sequence[int]) -> list[tuple[int, np.n
 
 
 def unigram_perplexity(text: TextData, split: str = "test") -> float:
-    """Perplexity per word of p(w) = (n_w + 1) / (n + V), n_w the count of w in training.
+    """Perplexity per word of the unigram model p(w) = (n_w + 1) / (n + V).
 
-    Ends of sentences count as words, padding does not; V is the number of words without padding.
+    n_w is the count of w in the training split, n is their sum and V is the size of the vocabulary. Ends of sentences
+    count as words, padding does not.
     """
     if split not in SPLITS:
         raise unknown("split", split, SPLITS)
@@ -110,8 +126,8 @@ def unigram_perplexity(text: TextData, split: str = "test") -> float:
     return float(np.exp(-(here @ log_p) / here.sum()))
 
 
-def _counts(sentences: Sentences, size: int) -> np.ndarray:
-    """How often each word but padding occurs."""
+def _counts(sentences: TextSplit, size: int) -> np.ndarray:
+    """The count of each word except padding."""
     return np.bincount(sentences.words.ravel(), minlength=size)[1:]
 
 

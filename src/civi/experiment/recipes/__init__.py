@@ -1,4 +1,4 @@
-"""Recipes: the settings of a solver on a task, by name."""
+"""Recipes by name: each gives the settings of a solver on a task."""
 
 from __future__ import annotations
 
@@ -18,7 +18,13 @@ RECIPES: dict[str, Callable[[str, str], Settings | Nuts]] = {"default": default,
 
 
 def settings_for(task: str, solver: str, recipe: str) -> Settings | Nuts:
-    """The recipe's settings for a solver on a task, or an error that says why there are none."""
+    """The settings of a solver on a task.
+
+    Args:
+        task: name of the task.
+        solver: name of the solver, or nuts.
+        recipe: name of the recipe. It is an error if the recipe has no settings for this solver and task.
+    """
     known = (*SOLVERS, NUTS)
     if solver not in known:
         raise unknown("solver", solver, known)

@@ -1,4 +1,4 @@
-"""The settings of `civi.fit`, for a task: one run of it, without restarts."""
+"""The recipe `fit`: the settings of `civi.fit` for a task, as a single run without restarts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from civi.inference.settings import Settings
 
 
 def fit(task: str, solver: str) -> Settings:
-    """What `civi.fit` would choose for the task's target."""
+    """The settings that `civi.fit` would choose for the task's target."""
     if task in AUTOENCODERS:
         raise SettingError(f"civi.fit has no settings for autoencoders such as '{task}': use --recipe default")
     if task in OWN_DATA:

@@ -1,7 +1,7 @@
-"""The paper's settings: the tables of appendix B to the letter, literal CI-VI without the own term.
+"""The paper's settings: exactly the tables of appendix B, for literal CI-VI without the own term.
 
-Not in the tables, so chosen here: a pool of 100 K1 samples in chunks of K1 kept for 5 steps, K3 = K2, no sketching,
-log scales that start at 0, and the last iterate as the result.
+The tables leave some settings open. We chose: a pool of 100 K1 samples, in chunks of K1 that are kept for 5 steps;
+K3 = K2; no sketching; log scales that start at 0; the last iterate as the result.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ TOYS = Architecture(
 
 
 def paper(task: str, solver: str) -> Settings:
-    """Appendix B."""
+    """The settings of appendix B."""
     if solver != "civi":
         raise SettingError(f"the paper gives no settings for solver '{solver}': use --recipe default")
     if task not in TABLE:
@@ -46,13 +46,13 @@ def _regression(noise_dim: int) -> Architecture:
 
 
 def _autoencoder(family: Architecture, steps: int, samples: Samples, beta: float, update: CiviAdam) -> Settings:
-    """A batch and its noise are kept for 5 steps as a chunk; a data set in place of a pool."""
+    """A batch and its noise form a chunk that is kept for 5 steps; the data set takes the place of the pool."""
     solver = _solver(steps, samples, Pool(switch_every=5), beta, update)
     return Settings(family, solver, ProblemSettings(batch=samples.outer))
 
 
 def _two_groups(c_alpha: float, c_gamma: float, c_alpha_scale: float, c_gamma_scale: float) -> CiviAdam:
-    """Constants of the mixing network (theta_1) and of the conditional's scale (theta_2)."""
+    """Separate constants for the mixing network (theta_1) and the scale of the conditional (theta_2)."""
     return CiviAdam(PerGroup.of(mixing=c_alpha, scale=c_alpha_scale), PerGroup.of(mixing=c_gamma, scale=c_gamma_scale))
 
 

@@ -1,1 +1,7 @@
-"""What a run leaves behind: files, figures, tables."""
+"""The figures and tables of runs and comparisons."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+DrawsBySolver = Mapping[str, np.ndarray]

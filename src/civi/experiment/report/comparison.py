@@ -1,4 +1,4 @@
-"""The comparison of solvers as a live table, as Markdown, and as curves."""
+"""The comparison of solvers: a live table, a Markdown table and learning curves."""
 
 from __future__ import annotations
 
@@ -12,81 +12,94 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from rich.table import Table
 
-from civi.experiment.outcome import Compared, Outcome, ranked
+from civi.experiment.solver_result import Compared, SolverResult, ranked
 
 matplotlib.use("Agg")
 STYLES = ("-", "--", ":")
-ABSURD = 1e3
+MAX_GROWTH = 1e3  # values larger than this many times the initial value are not drawn
 
 
 def _header(task: Compared) -> list[str]:
-    return ["solver", "mean", "sd over seeds", "worst", task.secondary_metric, "seconds a seed", "what happened"]
+    return ["solver", "mean", "sd over seeds", "worst", task.secondary_metric, "seconds per seed", "outcome"]
 
 
-def cells(outcome: Outcome, task: Compared) -> list[str]:
-    """One row of the table."""
-    values, others = outcome.values(task.primary_metric), outcome.values(task.secondary_metric)
+def cells(result: SolverResult, task: Compared) -> list[str]:
+    """One row of the table; the columns are those of `_header`."""
+    values, others = result.values(task.primary_metric), result.values(task.secondary_metric)
     if len(values):
-        spread = f"{values.std(ddof=1):.4f}" if len(values) > 1 else "-"
-        numbers = [f"{values.mean():.4f}", spread, f"{values.max():.4f}"]
+        sd = f"{values.std(ddof=1):.4f}" if len(values) > 1 else "-"
+        numbers = [f"{values.mean():.4f}", sd, f"{values.max():.4f}"]
     else:
         numbers = ["-", "-", "-"]
     other = f"{others.mean():.4f}" if len(others) else "-"
-    return [outcome.solver, *numbers, other, f"{outcome.seconds:.1f}", happened(outcome)]
+    return [result.solver, *numbers, other, f"{result.seconds:.1f}", outcome_of(result)]
 
 
-def happened(outcome: Outcome) -> str:
-    """Finished, or how many seeds diverged and when."""
-    steps = [step for step in outcome.diverged if step is not None]
+def outcome_of(result: SolverResult) -> str:
+    """Describe how the runs ended: finished, how many seeds diverged, or the convergence of NUTS."""
+    steps = [step for step in result.diverged if step is not None]
     if steps:
-        return f"{len(steps)} of {len(outcome.diverged)} diverged, first at step {min(steps)}"
-    if "r_hat" in outcome.measures[0]:
-        r_hat, size = outcome.values("r_hat").max(), outcome.values("effective_size").min()
+        return f"{len(steps)} of {len(result.diverged)} diverged, first at step {min(steps)}"
+    if "r_hat" in result.measures[0]:
+        r_hat, size = result.values("r_hat").max(), result.values("effective_size").min()
         return f"R-hat at most {r_hat:.3f}, effective size at least {size:.0f}"
-    return f"finished {outcome.steps} steps"
+    return f"finished {result.steps} steps"
 
 
-def live_table(done: Sequence[Outcome], waiting: Sequence[str], now: str, task: Compared) -> Table:
-    """What is known so far, best first, then what runs and what waits."""
+def live_table(done: Sequence[SolverResult], waiting: Sequence[str], now: str, task: Compared) -> Table:
+    """The table during a comparison: finished solvers (best first), then the running one and those still waiting.
+
+    Args:
+        done: the results so far.
+        waiting: names of the solvers that are not finished; the first one is running.
+        now: the status of the running solver.
+        task: the task.
+    """
     title = f"{task.name}: {task.primary_metric} of each solver, best first"
     table = Table(title=title, title_justify="left")
     for name in (header := _header(task)):
         table.add_column(name, justify="left" if name in (header[0], header[-1]) else "right")
-    for outcome in ranked(done, task.primary_metric):
-        table.add_row(*cells(outcome, task))
+    for result in ranked(done, task.primary_metric):
+        table.add_row(*cells(result, task))
     for i, name in enumerate(waiting):
         table.add_row(name, *[""] * 5, now if i == 0 else "waiting", style="dim")
     return table
 
 
-def markdown(best_first: Sequence[Outcome], task: Compared) -> str:
-    """The final table."""
-    rows = [cells(outcome, task) for outcome in best_first]
+def markdown(best_first: Sequence[SolverResult], task: Compared) -> str:
+    """The final table as Markdown."""
+    rows = [cells(result, task) for result in best_first]
     header = _header(task)
     lines = [header, ["---"] * len(header), *rows]
     title = f"{task.name}: {task.primary_metric} over {len(best_first[0].measures)} seeds, best first"
     return f"{title}\n\n" + "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
 
 
-def draw_curves(best_first: Sequence[Outcome], task: Compared, path: Path) -> Path:
-    """neg_elbo by the common estimator against steps and seconds: median and range over seeds."""
+def draw_curves(best_first: Sequence[SolverResult], task: Compared, path: Path) -> Path:
+    """Draw neg_elbo against steps (or epochs) and against seconds: median and range over seeds.
+
+    Args:
+        best_first: the results of the solvers, best first.
+        task: the task.
+        path: the image file.
+    """
     figure = Figure(figsize=(11, 4.8), layout="constrained")
     left, right = figure.subplots(1, 2, sharey=True)
     colours = [f"C{i}" for i in range(10)]
-    drawn = [outcome for outcome in best_first if outcome.curve.step]
-    in_epochs = all(outcome.epochs_a_step for outcome in drawn)
-    for i, outcome in enumerate(drawn):
-        look = {"color": colours[i % 10], "linestyle": STYLES[i // 10], "label": outcome.solver}
-        unit = (outcome.epochs_a_step or 1) if in_epochs else 1
-        _draw_one(left, [step * unit for step in outcome.curve.step], outcome.curve.neg_elbo, look)
-        _draw_one(right, outcome.curve.seconds, outcome.curve.neg_elbo, look)
+    drawn = [result for result in best_first if result.curve.step]
+    in_epochs = all(result.epochs_a_step for result in drawn)
+    for i, result in enumerate(drawn):
+        look = {"color": colours[i % 10], "linestyle": STYLES[i // 10], "label": result.solver}
+        unit = (result.epochs_a_step or 1) if in_epochs else 1
+        _draw_one(left, [step * unit for step in result.curve.step], result.curve.neg_elbo, look)
+        _draw_one(right, result.curve.seconds, result.curve.neg_elbo, look)
     left.set(xlabel="epoch" if in_epochs else "step", ylabel="neg_elbo (upper bound, same estimator for all)")
-    right.set(xlabel="seconds a seed")
+    right.set(xlabel="seconds per seed")
     right.set_xscale("symlog", linthresh=0.1)
     if task.objective_is_kl:
         left.set(yscale="log", ylim=(1e-4, 30))
     else:
-        left.set_ylim(*_around_the_ends(drawn))
+        left.set_ylim(*_y_limits(drawn))
     figure.legend(*left.get_legend_handles_labels(), loc="outside right upper", frameon=False)
     seeds = len(best_first[0].measures)
     figure.suptitle(f"{task.name}: median and range over {seeds} seeds" if seeds > 1 else f"{task.name}: one seed")
@@ -94,14 +107,14 @@ def draw_curves(best_first: Sequence[Outcome], task: Compared, path: Path) -> Pa
     return path
 
 
-def _around_the_ends(drawn: Sequence[Outcome]) -> tuple[float | None, float | None]:
-    """Limits that show where the curves end and, from a quarter of the way on, how they got there.
+def _y_limits(drawn: Sequence[SolverResult]) -> tuple[float | None, float | None]:
+    """Limits of the y axis that show the last three quarters of the curves.
 
-    Where they start may be orders of magnitude higher. What a run that diverged ends with may be any number, and counts
-    only if all have.
+    Initial values are ignored because they may be orders of magnitude larger. Solvers all of whose seeds diverged are
+    ignored too, unless there are no others.
     """
-    ended = [outcome for outcome in drawn if None in outcome.diverged] or list(drawn)
-    curves = [outcome.curve.neg_elbo for outcome in ended]
+    ended = [result for result in drawn if None in result.diverged] or list(drawn)
+    curves = [result.curve.neg_elbo for result in ended]
     ends = _finite([np.median(values[-1]) for values in curves])
     quarter = _finite([np.median(values[len(values) // 4]) for values in curves])
     if not ends.size:
@@ -116,8 +129,8 @@ def _finite(values: Sequence[Any]) -> np.ndarray:
 
 def _draw_one(axes: Axes, x: Sequence[float | int], values: Sequence[Sequence[float]], look: dict[str, Any]) -> None:
     table = np.array(values)
-    absurd = ~(np.abs(table) <= ABSURD * (np.abs(table[0]) + 1))
-    table = np.where(absurd, np.nan, table)
+    too_large = ~(np.abs(table) <= MAX_GROWTH * (np.abs(table[0]) + 1))
+    table = np.where(too_large, np.nan, table)
     shown = ~np.isnan(table).all(axis=1)
     x_shown, table = np.array(x)[shown], table[shown]
     axes.plot(x_shown, np.nanmedian(table, axis=1), linewidth=1.6, **look)

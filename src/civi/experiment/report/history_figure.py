@@ -1,4 +1,4 @@
-"""Learning curves: the objective and the tracker's weights against steps."""
+"""The learning curves of a run: the objective and the weights k of the tracker."""
 
 from __future__ import annotations
 
@@ -13,7 +13,12 @@ ROUNDING = 1e-6
 
 
 def draw_history(history: dict[str, np.ndarray], path: Path) -> Path:
-    """neg_elbo and, where there is a tracker, mean and spread of the weights k, which are near 1 if it is good."""
+    """Draw neg_elbo and, if there is a tracker, mean and sd of the weights k, which are near 1 for a good tracker.
+
+    Args:
+        history: the columns of history.csv.
+        path: the image file.
+    """
     mean, sd = history["weight_mean"], history["weight_sd"]
     panels = 2 if np.nanmax(sd, initial=0) > ROUNDING else 1
     figure = Figure(figsize=(1 + 4.5 * panels, 3.6), layout="constrained")

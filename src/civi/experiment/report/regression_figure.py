@@ -1,4 +1,4 @@
-"""The paper's figures for regressions: every marginal, every pair of coordinates, and predictions."""
+"""The paper's figures of regressions: marginals, pairs of coordinates, and predictions."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from matplotlib.lines import Line2D
 from scipy.ndimage import gaussian_filter
 
 from civi.experiment.data.regression import RegressionData
+from civi.experiment.report import DrawsBySolver
 from civi.experiment.report.toy_figure import mass_levels
 from civi.inference.diagnose.predictive import predictive
 
@@ -23,17 +24,16 @@ OTHERS = ("#9467bd", "#d62728", "#8c564b", "#17becf", "#7f7f7f")
 PAPER = ("nuts", "civi", "mfvb")
 BINS = 40
 ROOM = 0.06
-Draws = dict[str, np.ndarray]
 
 
 def colours_of(names: Sequence[str]) -> dict[str, str]:
-    """NUTS blue, civi green, mfvb orange, as in the paper; others in an order of their own."""
+    """The colour of each solver: NUTS blue, civi green and mfvb orange, as in the paper; the others from OTHERS."""
     others = [name for name in names if name not in COLOURS]
     return {name: COLOURS.get(name) or OTHERS[others.index(name) % len(OTHERS)] for name in names}
 
 
-def as_in_paper(draws: Draws) -> Draws:
-    """Three solvers where there are more, as a figure would be unreadable: the paper's first, then the others."""
+def as_in_paper(draws: DrawsBySolver) -> DrawsBySolver:
+    """Select at most three solvers, to keep figures readable: first those of the paper, then the others."""
     if len(draws) <= len(PAPER):
         return draws
     first = [name for name in PAPER if name in draws]
@@ -41,8 +41,15 @@ def as_in_paper(draws: Draws) -> Draws:
     return {name: draws[name] for name in [*first, *others][: len(PAPER)]}
 
 
-def draw_marginals(draws: Draws, columns: Sequence[str], path: Path, title: str) -> Path:
-    """A violin for every coordinate and solver, with the median and the quartiles."""
+def draw_marginals(draws: DrawsBySolver, columns: Sequence[str], path: Path, title: str) -> Path:
+    """Draw a violin with median and quartiles for every coordinate and solver.
+
+    Args:
+        draws: draws (draw, coordinate) of each solver.
+        columns: names of the coordinates.
+        path: the image file.
+        title: name of the task, for the title.
+    """
     draws = as_in_paper(draws)
     colours, width = colours_of(list(draws)), 0.85 / len(draws)
     figure = Figure(figsize=(max(6.0, 0.42 * len(columns) * (1 + 0.35 * len(draws))), 4.8), layout="constrained")
@@ -63,8 +70,15 @@ def draw_marginals(draws: Draws, columns: Sequence[str], path: Path, title: str)
     return path
 
 
-def draw_pairs(draws: Draws, columns: Sequence[str], path: Path, title: str) -> Path:
-    """Joint posteriors of all pairs below the diagonal (regions of 90% and 50%), marginals on it."""
+def draw_pairs(draws: DrawsBySolver, columns: Sequence[str], path: Path, title: str) -> Path:
+    """Draw 90% and 50% regions of all pairs of coordinates below the diagonal, and marginals on it.
+
+    Args:
+        draws: draws (draw, coordinate) of each solver.
+        columns: names of the coordinates.
+        path: the image file.
+        title: name of the task, for the title.
+    """
     shown = as_in_paper(draws)
     colours, count = colours_of(list(shown)), len(columns)
     every = np.concatenate(list(shown.values()))
@@ -80,7 +94,7 @@ def draw_pairs(draws: Draws, columns: Sequence[str], path: Path, title: str) -> 
                 _draw_joint(axes, cells[:, column], cells[:, row], column, count - 1 - row, *pen)
     _frame_cells(axes, columns)
     figure.legend(handles=_handles(colours), loc="upper right", bbox_to_anchor=(0.98, 0.94), frameon=False, fontsize=14)
-    figure.suptitle(f"{title}: joint posteriors of all pairs, regions of 90% and 50%")
+    figure.suptitle(f"{title}: joint posteriors of all pairs, 90% and 50% regions")
     figure.savefig(path, dpi=110)
     return path
 
@@ -102,7 +116,7 @@ def _draw_joint(axes: Axes, x: np.ndarray, y: np.ndarray, left: int, bottom: int
 
 
 def _frame_cells(axes: Axes, columns: Sequence[str]) -> None:
-    """Lines around the cells of the lower triangle, names at the left and below, nothing else."""
+    """Draw the grid of the lower triangle, with the column names at the left and below."""
     count = len(columns)
     for row in range(count):
         axes.hlines([count - 1 - row, count - row], 0, row + 1, color="0.8", linewidth=0.6)
@@ -115,8 +129,14 @@ def _frame_cells(axes: Axes, columns: Sequence[str]) -> None:
     axes.spines[:].set_visible(False)
 
 
-def draw_predictive(draws: Draws, data: RegressionData, path: Path) -> Path:
-    """Predictive mean and uncertainty of each row against the reference (the first draws), and calibration."""
+def draw_predictive(draws: DrawsBySolver, data: RegressionData, path: Path) -> Path:
+    """Draw mean and sd of the predicted probability of each row against the reference, and the calibration.
+
+    Args:
+        draws: draws of each solver; the first one is the reference.
+        data: predictions are made for its test rows, or for its training rows if it has no test rows.
+        path: the image file.
+    """
     draws = as_in_paper(draws)
     rows = "test" if len(data.y_test) else "training"
     x, y = (data.x_test, data.y_test) if len(data.y_test) else (data.x_train, data.y_train)
@@ -138,7 +158,7 @@ def draw_predictive(draws: Draws, data: RegressionData, path: Path) -> Path:
         shares = [(probability[group].mean(), y[group].mean()) for group in groups]
         panels[2].plot(*zip(*shares, strict=True), "o-", color=colours[name], markersize=4, linewidth=1)
     panels[2].plot([0, 1], [0, 1], color="black", linewidth=0.8)
-    panels[2].set(xlabel="predicted probability", ylabel="share of ones", title="calibration, ten groups of equal size")
+    panels[2].set(xlabel="predicted probability", ylabel="fraction of ones", title="calibration in ten equal groups")
     figure.legend(handles=_handles(colours), loc="outside right upper", frameon=False)
     figure.suptitle(f"{data.name}: predictions on {len(y)} {rows} rows")
     figure.savefig(path, dpi=120)

@@ -1,4 +1,4 @@
-"""The paper's figure for a toy: filled contours of the target, contours of q, draws of q."""
+"""The paper's figure of a toy: filled contours of the target, contours of q, and draws of q."""
 
 from __future__ import annotations
 
@@ -21,7 +21,15 @@ LogQ = Callable[[Array], Array]
 
 
 def draw_toy(target: SampledTarget, log_q: LogQ | None, draws: np.ndarray, path: Path, name: str) -> Path:
-    """Two panels over the region of highest target density; without a density, no contours of q."""
+    """Draw the density and the draws of q over the target.
+
+    Args:
+        target: the target.
+        log_q: the log density of q; None: no contours of q.
+        draws: draws of q.
+        path: the image file.
+        name: name of the task, for the title.
+    """
     exact = np.asarray(target.sample(jax.random.key(0), 4000))
     low, high = np.quantile(exact, 0.002, axis=0), np.quantile(exact, 0.998, axis=0)
     low, high = low - 0.15 * (high - low), high + 0.15 * (high - low)
@@ -41,13 +49,13 @@ def draw_toy(target: SampledTarget, log_q: LogQ | None, draws: np.ndarray, path:
     right.plot(*draws[:1500].T, ".", color="#b2182b", markersize=2.5, alpha=0.6)
     right.set_title("draws on the target")
     shares = ", ".join(f"{mass:.0%}" for mass in MASSES)
-    figure.suptitle(f"{name}: regions that hold {shares} of the mass")
+    figure.suptitle(f"{name}: regions that contain {shares} of the mass")
     figure.savefig(path, dpi=130)
     return path
 
 
 def mass_levels(density: np.ndarray, masses: Sequence[float] = MASSES) -> list[float]:
-    """Density levels whose regions hold these shares of the mass on the grid, increasing."""
+    """Density levels, increasing, whose superlevel sets contain these fractions of the mass on the grid."""
     finite = np.where(np.isfinite(density), density, 0.0)
     falling = np.sort(finite.ravel())[::-1]
     held = np.cumsum(falling) / max(falling.sum(), np.finfo(float).tiny)

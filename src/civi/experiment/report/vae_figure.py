@@ -1,4 +1,4 @@
-"""What an autoencoder has learnt: reconstructions, prior samples, walks, posterior clouds, decoded sentences."""
+"""Figures of autoencoders: reconstructions, prior samples, interpolations, posterior draws, decoded sentences."""
 
 from __future__ import annotations
 
@@ -27,14 +27,22 @@ MARKDOWN = re.compile(r"([\\`*_|<>&~$\[\]])")
 
 
 def draw_reconstructions(originals: np.ndarray, means: np.ndarray, path: Path) -> Path:
-    """The first 16 images above, what the decoder makes of a draw of their posterior below; both in [0, 1]."""
-    require(originals.shape == means.shape, f"originals {originals.shape} and means {means.shape} must have one shape")
+    """Draw the first 16 images, and below each the decoded draw of its posterior.
+
+    Args:
+        originals: images (n, 784) in [0, 1].
+        means: decoded images (n, 784) in [0, 1].
+        path: the image file.
+    """
+    require(
+        originals.shape == means.shape, f"originals {originals.shape} and means {means.shape} must have the same shape"
+    )
     pairs = np.stack([originals[:RECONSTRUCTED], means[:RECONSTRUCTED]])
     return _draw_tiles(pairs, path, "Test images and their reconstructions", ("image", "decoded"))
 
 
 def draw_grid(images: np.ndarray, path: Path, title: str, columns: int = 10) -> Path:
-    """Images (n, 784) in [0, 1], row by row; a last row that is not full ends in white."""
+    """Draw images (n, 784) in [0, 1] row by row; an incomplete last row is filled with white."""
     rows = -(-len(images) // columns)
     cells = np.zeros((rows * columns, images.shape[1]))
     cells[: len(images)] = images
@@ -42,12 +50,12 @@ def draw_grid(images: np.ndarray, path: Path, title: str, columns: int = 10) -> 
 
 
 def draw_walk(images: np.ndarray, path: Path) -> Path:
-    """Images (rows, steps, 784) in [0, 1]; each row goes from one test image's latents to another's."""
-    return _draw_tiles(images, path, "Walks through latent space, from one test image to another")
+    """Draw images (rows, steps, 784) in [0, 1]; each row interpolates between the latents of two test images."""
+    return _draw_tiles(images, path, "Interpolations in latent space between pairs of test images")
 
 
 def _draw_tiles(images: np.ndarray, path: Path, title: str, names: tuple[str, ...] = ()) -> Path:
-    """One picture of all the images (rows, columns, 784), black on white, with a grey line between them."""
+    """Draw images (rows, columns, 784) as one grid, black on white; `names` label the rows."""
     rows, columns = images.shape[:2]
     figure = Figure(figsize=(max(CELL * columns, 4.8), CELL * rows + 0.35), layout="constrained")
     axes = figure.subplots()
@@ -63,7 +71,7 @@ def _draw_tiles(images: np.ndarray, path: Path, title: str, names: tuple[str, ..
 
 
 def tile(images: np.ndarray) -> np.ndarray:
-    """Images (rows, columns, 784) side by side, framed by lines of light grey."""
+    """Arrange images (rows, columns, 784) in one array, separated by light grey lines."""
     rows, columns = images.shape[:2]
     step = SIDE + GAP
     canvas = np.full((rows * step + GAP, columns * step + GAP), LINE)
@@ -75,33 +83,38 @@ def tile(images: np.ndarray) -> np.ndarray:
 
 
 def draw_latents(z: np.ndarray, path: Path, datum: str = "image") -> Path:
-    """Posterior draws z (data, draws, dimension) of the first six data, each called a `datum`.
+    """Draw the posteriors of the first six data points.
 
-    At the left all of them, in the two directions of largest spread of all; then each alone, in its own two directions
-    of largest spread, with the ellipses that would hold 50% and 90% of the draws if the posterior were Gaussian.
+    The left panel shows all of them in their first two principal components. The other panels show each one in its own
+    first two principal components, with the ellipses that would contain 50% and 90% of a Gaussian.
+
+    Args:
+        z: posterior draws (data, draws, dimension).
+        path: the image file.
+        datum: what one data point is called in the titles.
     """
     z = z[:CLOUDS, :POINTS]
     count, side = len(z), -(-len(z) // 2)
     figure = Figure(figsize=(5.2 + 2.6 * side, 5.2), layout="constrained")
     left, right = figure.subfigures(1, 2, squeeze=False, width_ratios=(5.2, 2.6 * side))[0]
-    whole = left.subplots()
+    all_together = left.subplots()
     projected = plane(z.reshape(-1, z.shape[2])).reshape(count, -1, 2)
     for cloud, colour in zip(projected, COLOURS, strict=False):
-        whole.plot(*cloud.T, ".", color=colour, markersize=2, alpha=0.5)
-    whole.set(xlabel="first direction", ylabel="second direction", title="all together", aspect="equal")
-    whole.set_adjustable("datalim")
+        all_together.plot(*cloud.T, ".", color=colour, markersize=2, alpha=0.5)
+    all_together.set(xlabel="first component", ylabel="second component", title="all together", aspect="equal")
+    all_together.set_adjustable("datalim")
     panels = right.subplots(2, side, squeeze=False).ravel()
     for i, (axes, cloud) in enumerate(zip(panels, z, strict=False)):
         _draw_cloud(axes, plane(cloud), COLOURS[i], f"{datum} {i + 1}")
     for axes in panels[count:]:
         axes.set_axis_off()
-    figure.suptitle(f"Posterior draws of test {datum}s; dashed: a Gaussian's 50% and 90%", fontsize=12)
+    figure.suptitle(f"Posterior draws of test {datum}s; dashed: 50% and 90% regions of a Gaussian", fontsize=12)
     figure.savefig(path, dpi=130)
     return path
 
 
 def plane(z: np.ndarray) -> np.ndarray:
-    """Draws (draws, dimension), centred, in their two principal directions, the larger first."""
+    """The first two principal components of draws (draws, dimension)."""
     require(z.shape[1] >= 2, f"draws must have at least 2 dimensions, not {z.shape[1]}")
     centred = z - z.mean(axis=0)
     _, directions = np.linalg.eigh(centred.T @ centred)
@@ -121,12 +134,12 @@ def _draw_cloud(axes: Axes, draws: np.ndarray, colour: str, title: str) -> None:
 
 
 def write_sentences(rows: list[tuple[str, str]], path: Path) -> Path:
-    """A Markdown table of sentences and what was decoded from their latents."""
+    """Write a Markdown table of original sentences and the sentences decoded from their latents."""
     lines = [f"| {_plain(original)} | {_plain(decoded)} |" for original, decoded in rows]
     write_text(path, "\n".join(["| original | decoded |", "|---|---|", *lines]) + "\n")
     return path
 
 
 def _plain(sentence: str) -> str:
-    """A sentence on one line, with what Markdown would take for its own escaped."""
+    """The sentence on one line, with Markdown's special characters escaped."""
     return MARKDOWN.sub(r"\\\1", " ".join(sentence.split()))

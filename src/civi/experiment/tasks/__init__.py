@@ -1,4 +1,4 @@
-"""Tasks by name. This module is cheap to import: a task's own module is loaded when the task is used."""
+"""Tasks by name. This module is cheap to import: the module of a task is loaded when the task is used."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 
 class Entry(NamedTuple):
-    """A task's one-line summary, and the module and function that make it from its name."""
+    """A task in the registry: its one-line summary, and the module and function that make it from its name."""
 
     summary: str
     module: str
     function: str
 
     def make(self, name: str) -> Task:
-        """The task."""
+        """Make the task."""
         return getattr(importlib.import_module(f"civi.experiment.tasks.{self.module}"), self.function)(name)
 
 
@@ -45,7 +45,7 @@ TASKS: dict[str, Entry] = {
     "nodal-25": _regression("as nodal, with the published split: 25 patients to train, 28 to test"),
     "waveform": _regression("logistic regression, z in R^22: 400 waves of 21 measurements"),
     "mnist": _images("autoencoder, z in R^10: 50,000 handwritten digits, static binarisation"),
-    "mnist-dynamic": _images("as mnist, 60,000 digits binarised afresh in every batch"),
+    "mnist-dynamic": _images("as mnist, with 60,000 digits binarised anew in every batch"),
     "fashion-mnist": _images("autoencoder, z in R^10: 60,000 pieces of clothing"),
     "ptb": Entry("autoencoder of text, z in R^20: 42,068 sentences of the Penn Treebank", "sentences", "sentences"),
 }
@@ -53,13 +53,13 @@ OWN_DATA = {"regression": "logistic regression on your own table: --data FILE.cs
 
 
 def find_task(name: str, *, data: Path | None = None, target: str | None = None, hold_out: float = 0.0) -> Task:
-    """The task of this name, on the user's own data if it is one of OWN_DATA.
+    """Find a task by name.
 
     Args:
-        name: one of TASKS or OWN_DATA; an error names the nearest one.
-        data: CSV file of the user's own.
-        target: the column of it to predict.
-        hold_out: share of its rows to keep for testing.
+        name: one of TASKS, or one of OWN_DATA, which need the user's data.
+        data: the user's CSV file.
+        target: the column of the file to predict.
+        hold_out: fraction of the rows to keep for testing.
     """
     if name in OWN_DATA:
         regression = importlib.import_module("civi.experiment.tasks.regression")

@@ -1,4 +1,4 @@
-"""What the autoencoders of images and of text have in common as tasks."""
+"""The base class of the tasks that train an autoencoder."""
 
 from __future__ import annotations
 
@@ -11,10 +11,14 @@ from civi.experiment.tasks.base import Task
 
 @dataclass(frozen=True)
 class AutoencoderTask(Task):
-    """An autoencoder of the data of `load`, judged by the importance-weighted likelihood of its test data.
+    """An autoencoder, evaluated by the importance-weighted likelihood of test data.
 
-    The likelihood of a test datum takes `test_draws` draws of z in a run and `quick_draws` in a comparison; learning
-    curves take `curve_draws`, and figures show `shown_draws`.
+    Attributes:
+        load: function that loads the data.
+        test_draws: draws of z per test datum in a run.
+        quick_draws: draws of z per test datum in a comparison.
+        curve_draws: draws of z per datum of the learning curves.
+        shown_draws: draws of z that figures show.
     """
 
     load: Callable[[], Any] = field(kw_only=True)

@@ -1,9 +1,9 @@
-"""What a task is: something to fit, what is measured on the result, and its figures."""
+"""The base class of tasks: something to fit, how the result is evaluated, and its figures."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -11,13 +11,20 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from jaxtyping import Array
 
-DrawsBySolver = Mapping[str, np.ndarray]
+from civi.experiment.report import DrawsBySolver
+
 Advance = Callable[[int, int], None]
 Effort = Literal["full", "quick"]
 
 
-class Judged(NamedTuple):
-    """Entries of metrics.json, the draws of z for draws.nc, and those that figures show."""
+class Evaluation(NamedTuple):
+    """The evaluation of a posterior.
+
+    Attributes:
+        measures: entries of metrics.json.
+        draws: draws of z for draws.nc.
+        shown: draws of z for figures.
+    """
 
     measures: dict[str, Any]
     draws: np.ndarray
@@ -26,10 +33,14 @@ class Judged(NamedTuple):
 
 @dataclass(frozen=True)
 class Task(ABC):
-    """Something to fit, by name.
+    """Something to fit, with its evaluation.
 
-    primary_metric orders a comparison, smaller is better; secondary_metric is shown with it. `options` says which data
-    the task was made with. `objective_is_kl` says that neg_elbo is KL(q || p), as the target is normalised.
+    Attributes:
+        name: name of the task.
+        primary_metric: the measure that ranks a comparison; smaller is better.
+        secondary_metric: another measure that a comparison shows.
+        objective_is_kl: whether neg_elbo is KL(q || p), because the target is normalised.
+        options: entries of config.json that say which data the task was made with.
     """
 
     name: str
@@ -43,21 +54,24 @@ class Task(ABC):
         """The target, or the data of an autoencoder."""
 
     @abstractmethod
-    def judge(self, posterior: Any, keys: Any, effort: Effort, advance: Advance | None = None) -> Judged:
-        """Measure a posterior with two random keys (measures, draws).
+    def evaluate(self, posterior: Any, keys: Any, effort: Effort, advance: Advance | None = None) -> Evaluation:
+        """Evaluate a posterior.
 
-        With effort = quick, in a comparison, a smaller sample will do. `advance(done, total)` is called with the
-        progress.
+        Args:
+            posterior: the posterior.
+            keys: two random keys, for the measures and for the draws.
+            effort: full for a run; quick for a comparison, which uses smaller samples.
+            advance: called as `advance(done, total)` to report progress.
         """
 
     @abstractmethod
     def quick_neg_elbo(self, problem: Any) -> Array:
-        """neg_elbo by an estimator that is the same for all solvers and steps; cheap, and can be compiled."""
+        """A cheap estimate of neg_elbo, the same for all solvers and steps; it can be compiled."""
 
     @abstractmethod
     def draw(self, posterior: Any, draws: DrawsBySolver, folder: Path) -> None:
-        """The figures of a run, with the draws of one solver under its name."""
+        """Draw the figures of a run; `draws` has one entry, the solver of the run."""
 
     def draw_comparison(self, draws: DrawsBySolver, folder: Path) -> None:
-        """Figures of several solvers; by default none besides the curves."""
+        """Draw figures of several solvers in addition to the learning curves; none by default."""
         return

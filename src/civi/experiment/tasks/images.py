@@ -1,4 +1,4 @@
-"""Autoencoders of images as tasks: judged by the importance-weighted likelihood of test images."""
+"""Tasks that train an autoencoder of images, evaluated by the importance-weighted likelihood of test images."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from jaxtyping import Array
 
 from civi.experiment.data import images as image_sets
 from civi.experiment.data.images import ImageData
-from civi.experiment.report import vae_figure
+from civi.experiment.report import DrawsBySolver, vae_figure
 from civi.experiment.tasks.autoencoder import AutoencoderTask
-from civi.experiment.tasks.base import Advance, DrawsBySolver, Effort, Judged
+from civi.experiment.tasks.base import Advance, Effort, Evaluation
 from civi.inference.diagnose.autoencoder import latents, scores, scores_of
 from civi.inference.diagnose.divergence import mean_and_se
 from civi.inference.posterior import AmortisedPosterior
@@ -33,9 +33,14 @@ LOADERS: dict[str, Callable[[], ImageData]] = {
 
 @dataclass(frozen=True)
 class ImageTask(AutoencoderTask):
-    """An autoencoder of the images of `load`; a run is judged on all test images, a comparison on `quick_images`.
+    """An autoencoder of images. A run is evaluated on all test images.
 
-    Learning curves are of `curve_images`. Figures show `shown_images`, and `walks` of `walk_steps`.
+    Attributes:
+        quick_images: number of test images in a comparison.
+        curve_images: number of test images for learning curves.
+        shown_images: number of test images in figures.
+        walks: number of interpolations between two images in figures.
+        walk_steps: number of images of each interpolation.
     """
 
     quick_images: int = 1000
@@ -47,7 +52,9 @@ class ImageTask(AutoencoderTask):
     def source(self) -> Images:
         return Images(jnp.asarray(self.load().train), self.load().grey)
 
-    def judge(self, posterior: AmortisedPosterior, keys: Any, effort: Effort, advance: Advance | None = None) -> Judged:
+    def evaluate(
+        self, posterior: AmortisedPosterior, keys: Any, effort: Effort, advance: Advance | None = None
+    ) -> Evaluation:
         test = self._test_bits()
         few = min(self.quick_images, len(test))
         chosen, count = (test, self.test_draws) if effort == "full" else (_some(test, few), self.quick_draws)
@@ -60,7 +67,7 @@ class ImageTask(AutoencoderTask):
         measures["mixing_share"] = float(np.mean(found.mixing_share))
         shown = jnp.asarray(_some(test, self.shown_images), float)
         draws = latents(posterior.family, shown, keys[1], self.shown_draws)
-        return Judged(measures, draws, draws)
+        return Evaluation(measures, draws, draws)
 
     def quick_neg_elbo(self, problem: Any) -> Array:
         few = _some(self._test_bits(), self.curve_images)
@@ -73,30 +80,30 @@ class ImageTask(AutoencoderTask):
         originals = _some(self._test_bits(), self.shown_images)
         vae_figure.draw_reconstructions(originals, np.asarray(decode(z[0])), folder / "reconstructions.png")
         prior = jax.random.normal(jax.random.key(0), (100, posterior.dim))
-        vae_figure.draw_grid(np.asarray(decode(prior)), folder / "prior.png", "Decoded draws of the prior")
+        vae_figure.draw_grid(np.asarray(decode(prior)), folder / "prior.png", "Decoded draws from the prior")
         vae_figure.draw_walk(np.asarray(decode(self._walks(z[0]))), folder / "walk.png")
         vae_figure.draw_latents(np.moveaxis(z, 1, 0), folder / "latents.png")
 
     def _test_bits(self) -> np.ndarray:
-        """Test images as bits; those of grey values are drawn once, with a fixed seed."""
+        """The test images as bits; grey images are binarised with a fixed seed."""
         data = self.load()
         if not data.grey:
             return data.test
         return (np.random.default_rng(0).random(data.test.shape) < data.test / 255).astype(np.uint8)
 
     def _walks(self, z: np.ndarray) -> np.ndarray:
-        """Straight lines from one image's latents to the next one's: (walk, step, dim)."""
+        """Linear interpolations between the latents of pairs of images: (walk, step, dim)."""
         count = min(self.walks, len(z) // 2)
         at = np.linspace(0, 1, self.walk_steps)[None, :, None]
         return (1 - at) * z[:count, None] + at * z[count : 2 * count, None]
 
 
 def images(name: str) -> ImageTask:
-    """The autoencoder of this name."""
+    """The task of this name."""
     return ImageTask(name, load=LOADERS[name])
 
 
 def _some(test: np.ndarray, count: int) -> np.ndarray:
-    """A fixed random selection: the static test set is not shuffled, and its first images are easier."""
+    """A fixed random subset: the static test set is not shuffled, and its first images are easier."""
     order = np.random.default_rng(0).permutation(len(test))
     return test[order[:count]]

@@ -1,4 +1,4 @@
-"""Tasks with one posterior: a target whose draws and density are compared with the truth."""
+"""Tasks with a single posterior, whose draws and density are compared with the truth."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ import jax
 import numpy as np
 from jaxtyping import Array
 
-from civi.experiment.tasks.base import Advance, DrawsBySolver, Effort, Judged, Task
+from civi.experiment.report import DrawsBySolver
+from civi.experiment.tasks.base import Advance, Effort, Evaluation, Task
 from civi.inference.diagnose import Bounds
 from civi.inference.diagnose.divergence import log_ratio_bounds
 from civi.inference.posterior import Posterior, SampledPosterior
@@ -22,9 +23,14 @@ LogDensityOfQ = Callable[[Any], Any]
 
 @dataclass(frozen=True)
 class PosteriorTask(Task):
-    """A task with one target; the sizes are those of its measurements.
+    """A task with one target.
 
-    `outer` draws with `inner` inner samples each give the bounds on neg_elbo; `draws` are compared with the truth.
+    Attributes:
+        draws: number of draws that are compared with the truth.
+        outer: number of draws for the bounds on neg_elbo.
+        inner: number of inner samples per draw for the bounds on neg_elbo.
+        quick_outer: `outer` for learning curves.
+        quick_inner: `inner` for learning curves.
     """
 
     draws: int = 4000
@@ -35,13 +41,27 @@ class PosteriorTask(Task):
 
     @abstractmethod
     def measure(self, draws: np.ndarray, bounds: Bounds | None) -> dict[str, Any]:
-        """Entries of metrics.json from draws and, where q has a density, bounds on neg_elbo."""
+        """Entries of metrics.json.
+
+        Args:
+            draws: draws of q.
+            bounds: bounds on neg_elbo; None if q has no density.
+        """
 
     @abstractmethod
     def picture(self, log_q: LogDensityOfQ | None, draws: DrawsBySolver, folder: Path) -> list[Path]:
-        """Figures from log q of points (None where q has no density) and the draws of one solver under its name."""
+        """Draw the figures of a run.
 
-    def judge(self, posterior: Posterior, keys: Any, effort: Effort, advance: Advance | None = None) -> Judged:
+        Args:
+            log_q: the log density of q; None if q has no density.
+            draws: draws of one solver, by its name.
+            folder: where the figures are written.
+
+        Returns:
+            The image files.
+        """
+
+    def evaluate(self, posterior: Posterior, keys: Any, effort: Effort, advance: Advance | None = None) -> Evaluation:
         measure_key, draw_key = keys
         draws = posterior.draws_to_measure(draw_key, self.draws)
         bounds = posterior.bounds(measure_key, self.outer, self.inner)
@@ -51,8 +71,8 @@ class PosteriorTask(Task):
         }
         if isinstance(posterior, SampledPosterior):
             measures |= posterior.chain_measures() | self.measure(draws, None)
-            return Judged(measures, posterior.reference.draws, draws)
-        return Judged(measures | self.measure(draws, bounds), draws, draws)
+            return Evaluation(measures, posterior.reference.draws, draws)
+        return Evaluation(measures | self.measure(draws, bounds), draws, draws)
 
     def quick_neg_elbo(self, problem: Any) -> Array:
         key = jax.random.key(0)

@@ -1,4 +1,4 @@
-"""Bayesian logistic regressions as tasks: measured against NUTS, and on test rows where there are some."""
+"""Bayesian logistic regressions, compared with NUTS and, if there are test rows, evaluated by their predictions."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from civi.errors import SettingError
 from civi.experiment.data import regression
 from civi.experiment.data.regression import RegressionData, waveform_gibbs
 from civi.experiment.data.table import read_table
+from civi.experiment.report import DrawsBySolver
 from civi.experiment.report.regression_figure import draw_marginals, draw_pairs, draw_predictive
-from civi.experiment.tasks.base import DrawsBySolver
 from civi.experiment.tasks.posterior import LogDensityOfQ, PosteriorTask
 from civi.inference.diagnose import Bounds
 from civi.inference.diagnose.agreement import agreement, moment_errors
@@ -36,10 +36,13 @@ LOADERS: dict[str, Callable[[], RegressionData]] = {
 
 @dataclass(frozen=True)
 class RegressionTask(PosteriorTask):
-    """Logistic regression on the data of `load`.
+    """A logistic regression, compared with a cached reference run of NUTS.
 
-    The reference is NUTS with `reference_draws` draws per chain, made once and cached; there is none for more than
-    `reference_rows` rows, where it would take hours. Predictions use about `predictive_draws` draws.
+    Attributes:
+        load: function that loads the data.
+        reference_draws: draws per chain of the reference.
+        reference_rows: largest number of rows with a reference; for more rows, NUTS would take hours.
+        predictive_draws: approximate number of draws for predictions.
     """
 
     load: Callable[[], RegressionData] = field(kw_only=True)
@@ -55,7 +58,7 @@ class RegressionTask(PosteriorTask):
         return LogisticRegression(jnp.asarray(data.x_train), jnp.asarray(data.y_train))
 
     def reference(self) -> Reference | None:
-        """NUTS draws of this posterior."""
+        """The reference draws of NUTS; None if there are more than `reference_rows` rows."""
         target = self.source()
         if target.rows > self.reference_rows:
             return None
@@ -98,12 +101,18 @@ class RegressionTask(PosteriorTask):
 
 
 def published(name: str) -> RegressionTask:
-    """One of the regressions of the published comparisons."""
+    """A regression of the published comparisons, by name."""
     return RegressionTask(name, load=LOADERS[name])
 
 
 def own_table(path: Path | None, target: str | None, hold_out: float) -> RegressionTask:
-    """A regression on the user's own CSV file."""
+    """A regression on the user's own CSV file.
+
+    Args:
+        path: the CSV file.
+        target: the column to predict.
+        hold_out: fraction of the rows to keep for testing.
+    """
     if path is None or target is None:
         raise SettingError("task 'regression' needs your own data: --data FILE.csv --target COLUMN")
     data = read_table(path, target, hold_out)
@@ -113,6 +122,6 @@ def own_table(path: Path | None, target: str | None, hold_out: float) -> Regress
 
 
 def _against_gibbs(draws: np.ndarray) -> dict[str, float]:
-    """NUTS against the 250 Gibbs draws that came with the published waveform data, where these are available."""
+    """Compare NUTS with the 250 Gibbs draws published with the waveform data; empty if these are not available."""
     gibbs = waveform_gibbs()
     return {} if gibbs is None else {f"gibbs_{name}": value for name, value in moment_errors(draws, gibbs).items()}

@@ -1,4 +1,4 @@
-"""Autoencoders of text as tasks: judged by the importance-weighted likelihood and the perplexity of test sentences."""
+"""Tasks that train an autoencoder of text, evaluated by importance-weighted likelihood and test perplexity."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from jaxtyping import Array
 
 from civi.experiment.data import text
 from civi.experiment.data.text import UNKNOWN, TextData, buckets, decode, unigram_perplexity
+from civi.experiment.report import DrawsBySolver
 from civi.experiment.report.vae_figure import draw_latents, write_sentences
 from civi.experiment.tasks.autoencoder import AutoencoderTask
-from civi.experiment.tasks.base import Advance, DrawsBySolver, Effort, Judged
+from civi.experiment.tasks.base import Advance, Effort, Evaluation
 from civi.inference.diagnose.autoencoder import latents, scores, scores_of
 from civi.inference.diagnose.divergence import mean_and_se
 from civi.inference.posterior import AmortisedPosterior
@@ -29,10 +30,14 @@ LOADERS: dict[str, Callable[[], TextData]] = {"ptb": cache(lambda: text.penn_tre
 
 @dataclass(frozen=True)
 class SentenceTask(AutoencoderTask):
-    """An autoencoder of the text of `load`; a run is judged on all test sentences, a comparison on `quick_sentences`.
+    """An autoencoder of text. A run is evaluated on all test sentences.
 
-    Likelihoods are of `together` sentences at a time, and learning curves of `curve_sentences`. The report shows
-    `shown_sentences` decoded to at most `shown_words` words.
+    Attributes:
+        quick_sentences: number of test sentences in a comparison.
+        curve_sentences: number of test sentences for learning curves.
+        together: number of sentences whose likelihood is computed at a time.
+        shown_sentences: number of decoded sentences in sentences.md.
+        shown_words: largest number of words of a decoded sentence.
     """
 
     secondary_metric: str = "test_perplexity"
@@ -51,7 +56,9 @@ class SentenceTask(AutoencoderTask):
         rows = [rows for _, rows in buckets(train, [*WIDTHS, max(train.words.shape[1], WIDTHS[-1] + 1)])]
         return SentenceData.bucketed(train.words, train.lengths, rows, len(words), words.index(UNKNOWN))
 
-    def judge(self, posterior: AmortisedPosterior, keys: Any, effort: Effort, advance: Advance | None = None) -> Judged:
+    def evaluate(
+        self, posterior: AmortisedPosterior, keys: Any, effort: Effort, advance: Advance | None = None
+    ) -> Evaluation:
         every = len(self.load().test.lengths)
         count, draws = (every, self.test_draws) if effort == "full" else (self.quick_sentences, self.quick_draws)
         chosen = self._some(count)
@@ -71,7 +78,7 @@ class SentenceTask(AutoencoderTask):
             "mixing_share": float(np.mean(found.mixing_share)),
         }
         shown = latents(posterior.family, self._some(self.shown_sentences), keys[1], self.shown_draws)
-        return Judged(measures, shown, shown)
+        return Evaluation(measures, shown, shown)
 
     def quick_neg_elbo(self, problem: Any) -> Array:
         few, key = self._some(self.curve_sentences), jax.random.key(0)
@@ -88,7 +95,7 @@ class SentenceTask(AutoencoderTask):
         draw_latents(np.moveaxis(z, 1, 0), folder / "latents.png", "sentence")
 
     def _some(self, count: int) -> SentenceBatch:
-        """A fixed random selection of test sentences, sorted by length, so that groups waste no padding."""
+        """A fixed random subset of the test sentences, sorted by length to minimise padding within groups."""
         test = self.load().test
         rows = np.random.default_rng(0).permutation(len(test.lengths))[:count]
         rows = rows[np.argsort(test.lengths[rows], kind="stable")]
@@ -96,5 +103,5 @@ class SentenceTask(AutoencoderTask):
 
 
 def sentences(name: str) -> SentenceTask:
-    """The autoencoder of this name."""
+    """The task of this name."""
     return SentenceTask(name, load=LOADERS[name])

@@ -1,4 +1,4 @@
-"""The toys of appendix B as tasks."""
+"""The toy tasks of appendix B of the paper."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 import jax
 import numpy as np
 
+from civi.experiment.report import DrawsBySolver
 from civi.experiment.report.toy_figure import draw_toy
-from civi.experiment.tasks.base import DrawsBySolver
 from civi.experiment.tasks.posterior import LogDensityOfQ, PosteriorTask
 from civi.inference.diagnose import Bounds, sliced_wasserstein
 from civi.problem.target import SampledTarget, banana, star, two_modal
@@ -21,7 +21,7 @@ TARGETS: dict[str, Callable[[], SampledTarget]] = {"two-modal": two_modal, "star
 
 @dataclass(frozen=True)
 class ToyTask(PosteriorTask):
-    """A two-dimensional target with known density: KL(q || p), and the distance to exact draws."""
+    """A normalised two-dimensional target, evaluated by KL(q || p) and the distance to exact draws."""
 
     primary_metric: str = "kl"
     secondary_metric: str = "sliced_wasserstein"
@@ -49,5 +49,5 @@ class ToyTask(PosteriorTask):
 
 
 def toy(name: str) -> ToyTask:
-    """The toy of this name."""
+    """The task of this name."""
     return ToyTask(name)

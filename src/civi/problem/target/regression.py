@@ -7,7 +7,7 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from civi.parallel.mesh import spread
+from civi.parallel.mesh import shard
 from civi.parts import constant, data_rows
 
 ROWS = 10_000
@@ -56,7 +56,7 @@ class LogisticRegression(eqx.Module):
     def batch(self, key: PRNGKeyArray, count: int) -> LogisticRegression:
         """The posterior on a mini-batch of `count` rows, drawn with replacement."""
         index = jax.random.randint(key, (count,), 0, self.rows)
-        x, y = spread((self.x[index], self.y[index]), "inner")
+        x, y = shard((self.x[index], self.y[index]), "inner")
         return LogisticRegression(x, y, self.weight * self.rows / count, self.prior_scale)
 
 

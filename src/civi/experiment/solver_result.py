@@ -1,4 +1,4 @@
-"""What a comparison knows of each solver."""
+"""The result of one solver in a comparison, and the ranking of several."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 @runtime_checkable
 class Compared(Protocol):
-    """What a comparison asks of its task: its name, the measures to show, and whether neg_elbo is KL(q || p)."""
+    """The part of a task that a comparison needs: its name, its metrics, and whether neg_elbo is KL(q || p)."""
 
     @property
     def name(self) -> str: ...
@@ -28,7 +28,7 @@ class Compared(Protocol):
 
 @dataclass(frozen=True)
 class Curve:
-    """neg_elbo (upper bound, common estimator) of every seed after given steps and seconds."""
+    """neg_elbo of every seed after the given steps and seconds: an upper bound by the estimator that all share."""
 
     step: list[int] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
@@ -36,10 +36,20 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """One solver's row: measures by seed, curve, the step at which each seed diverged, if it did; seed 0's draws.
+class SolverResult:
+    """The result of one solver over all seeds.
 
-    epochs_a_step is the share of the data that a step sees, where it sees a batch.
+    Attributes:
+        solver: name of the solver.
+        measures: the entries of metrics.json, per seed.
+        curve: the learning curves.
+        diverged: the step at which each seed diverged; None if it did not.
+        seconds: seconds per seed.
+        compile_seconds: seconds of compilation.
+        steps: number of steps.
+        settings: the settings, as in config.json.
+        draws: draws of the first seed, for figures.
+        epochs_a_step: fraction of the data that one step uses; None if a step uses all of it.
     """
 
     solver: str
@@ -54,21 +64,21 @@ class Outcome:
     epochs_a_step: float | None = None
 
     def values(self, measure: str) -> np.ndarray:
-        """A measure of the seeds that did not diverge; empty if this solver does not have it."""
+        """The values of a measure for the seeds that did not diverge; empty if the solver does not report it."""
         rows = [m for m, diverged in zip(self.measures, self.diverged, strict=True) if diverged is None]
         return np.array([row[measure] for row in rows if measure in row])
 
     def as_json(self) -> dict[str, Any]:
-        """The outcome as it stands in comparison.json."""
+        """The entry of comparison.json."""
         content = {**vars(self), "curve": vars(self.curve)}
         return {name: value for name, value in content.items() if name != "draws"}
 
 
-def ranked(outcomes: Sequence[Outcome], measure: str) -> list[Outcome]:
-    """Smallest mean first; those that have the measure for fewer seeds, or not at all, after those that have it."""
+def ranked(results: Sequence[SolverResult], measure: str) -> list[SolverResult]:
+    """Sort by the mean of a measure, smallest first; solvers with fewer seeds that report it come later."""
 
-    def order(outcome: Outcome) -> tuple[int, float]:
-        values = outcome.values(measure)
+    def order(result: SolverResult) -> tuple[int, float]:
+        values = result.values(measure)
         return -len(values), float(values.mean()) if len(values) else np.inf
 
-    return sorted(outcomes, key=order)
+    return sorted(results, key=order)
