@@ -23,7 +23,7 @@ from civi.experiment.data.images import ImageData
 from civi.experiment.plan import Plan
 from civi.experiment.tasks import TASKS
 from civi.parallel.mesh import make_mesh, place
-from civi.parallel.team import SINGLE_PROCESS, Address, Team
+from civi.parallel.team import SINGLE_PROCESS, Address, Team, join_team
 from civi.parts import split
 from civi.problem import make_problem
 from civi.progress import TrainingBar
@@ -64,7 +64,7 @@ def fit(chosen: Plan, folder: Path, team: Team = SINGLE_PROCESS) -> None:
 
 def on_four_devices(folder: Path) -> None:
     """Do both runs, and record facts about the compiled program of the second."""
-    with joined(Address(), inner=2) as team:
+    with join_team(Address(), inner=2) as team:
         fit(plan("banana"), folder / "two-by-two", team)
     images, mesh = plan("mnist"), make_mesh()
     fit(images, folder / "images", Team(mesh))
