@@ -1,5 +1,6 @@
 """The command line without a run: listings, and errors in one line that change no file."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -142,6 +143,20 @@ def test_resume_with_other_settings_shows_the_difference(failing, tmp_path, opti
     before = old_run(tmp_path / "old")
     message = failing("run", "banana", "--steps", "6", "--out", "old", "--resume", *options)
     assert message == f"old was started with different settings {difference}: resume with the same ones"
+    assert content(tmp_path / "old") == before
+
+
+def test_resume_of_a_run_of_an_older_format_is_one_clear_line(failing, tmp_path):
+    old_run(tmp_path / "old")
+    config = json.loads((tmp_path / "old" / "config.json").read_text())
+    del config["format"]
+    (tmp_path / "old" / "config.json").write_text(json.dumps(config | {"settings": {"inner_mean": "safe"}}))
+    before = content(tmp_path / "old")
+    message = failing("run", "banana", "--steps", "6", "--out", "old", "--resume")
+    assert message == (
+        "old holds a run of format 1, but this version of civi resumes format 2: resume it with the version that started "
+        "it, or start again with --force"
+    )
     assert content(tmp_path / "old") == before
 
 

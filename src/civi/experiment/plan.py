@@ -14,6 +14,8 @@ from civi.experiment.recipes import settings_for
 from civi.experiment.tasks import find_task
 from civi.experiment.tasks.base import Task
 
+RUN_FORMAT = 2
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -69,4 +71,10 @@ class Plan:
     def described(self) -> dict[str, Any]:
         """The content of config.json; the names in `settings` are those that --set accepts."""
         settings = self.settings.described()
-        return {"civi": civi.__version__, **self.names(), **self.task.options, "settings": settings}
+        return {
+            "civi": civi.__version__,
+            "format": RUN_FORMAT,
+            **self.names(),
+            **self.task.options,
+            "settings": settings,
+        }

@@ -10,7 +10,7 @@ from typing import Any
 from civi.errors import CheckpointError
 from civi.experiment import run_folder
 from civi.experiment.context import RunContext
-from civi.experiment.plan import Plan
+from civi.experiment.plan import RUN_FORMAT, Plan
 from civi.experiment.report.history_figure import draw_history
 from civi.experiment.runners import runner_of
 from civi.files import write_json
@@ -86,6 +86,12 @@ def _check_same_run(plan: Plan, folder: Path) -> None:
         raise CheckpointError(f"there is no run in {folder} to resume: run without --resume") from None
     except (OSError, ValueError) as error:
         raise CheckpointError(f"{folder / 'config.json'} cannot be read: {error}") from error
+    found = saved.get("format", 1) if isinstance(saved, dict) else None
+    if found != RUN_FORMAT:
+        raise CheckpointError(
+            f"{folder} holds a run of format {found}, but this version of civi resumes format {RUN_FORMAT}: resume it "
+            "with the version that started it, or start again with --force"
+        )
     changed = differences(saved, json.loads(json.dumps(plan.described())))
     if changed:
         raise CheckpointError(
