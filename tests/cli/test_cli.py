@@ -154,8 +154,8 @@ def test_resume_of_a_run_of_an_older_format_is_one_clear_line(failing, tmp_path)
     before = content(tmp_path / "old")
     message = failing("run", "banana", "--steps", "6", "--out", "old", "--resume")
     assert message == (
-        "old holds a run of format 1, but this version of civi resumes format 2: resume it with the version that started "
-        "it, or start again with --force"
+        "old holds a run of format 1, but this version of civi resumes format 2: resume it with the version that "
+        "started it, or start again with --force"
     )
     assert content(tmp_path / "old") == before
 
