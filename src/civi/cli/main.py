@@ -56,7 +56,7 @@ def run(
     whole_data: Annotated[bool, typer.Option("--whole-data", help="Replicate all data on every device.")] = False,
     wait: Annotated[int, typer.Option(help="Seconds to wait for the other processes to start.")] = 50,
 ) -> None:
-    """Fit a task and write config.json, metrics.json, history.csv, draws.nc, figures/ and checkpoints/."""
+    """Fit a task and write config.json, metrics.json, history.csv, draws.nc, posterior.civi, figures/, checkpoints/."""
     if help_settings:
         from civi.cli.settings import show_settings  # noqa: PLC0415 start-up time
 
@@ -140,7 +140,7 @@ def tasks() -> None:
 
     summaries = {name: entry.summary for name, entry in TASKS.items()} | OWN_DATA
     for name, summary in summaries.items():
-        typer.echo(f"{name:<12} {summary}")
+        typer.echo(f"{name:<14} {summary}")
 
 
 @app.command()
@@ -151,7 +151,7 @@ def solvers() -> None:
 
     summaries = {name: solver.__doc__ for name, solver in SOLVERS.items()} | {"nuts": Nuts.__doc__}
     for name, summary in summaries.items():
-        typer.echo(f"{name:<12} {(summary or '').splitlines()[0]}")
+        typer.echo(f"{name:<14} {(summary or '').splitlines()[0]}")
 
 
 def main() -> None:

@@ -96,7 +96,7 @@ class ChainRule:
         return surrogate, Report(value, jnp.ones(()), jnp.zeros(()))
 
 
-OBJECTIVES: dict[str, type] = {"log-trick": LogTrick, "chain-rule": ChainRule}
+OBJECTIVES: dict[str, type] = {"log-trick": LogTrick}
 
 
 def _weighted_mean(values: Float[Array, " S"], share: Float[Array, " S"]) -> Float[Array, ""]:
