@@ -208,7 +208,20 @@ def test_resume_with_only_damaged_checkpoints_is_an_error_that_names_them(interr
     assert not (folder / "metrics.json").exists()
 
 
-def test_resume_without_a_checkpoint_is_an_error(tmp_path, undisturbed, failing):
+def test_a_run_that_was_interrupted_before_its_first_checkpoint_starts_at_step_0(tmp_path, undisturbed):
+    folder = shutil.copytree(undisturbed, tmp_path / "early")
+    for name in ("checkpoints", "figures"):
+        shutil.rmtree(folder / name)
+    for name in ("metrics.json", "history.csv", "draws.nc", "posterior.civi"):
+        (folder / name).unlink()
+    result = invoke(folder, "--resume")
+    assert result.exit_code == 0, result.output
+    assert "starting at step 0" in result.output
+    assert (folder / "draws.nc").exists()
+    assert history(folder, "seconds") == history(undisturbed, "seconds")
+
+
+def test_resume_of_a_finished_run_without_a_checkpoint_is_an_error(tmp_path, undisturbed, failing):
     folder = shutil.copytree(undisturbed, tmp_path / "empty")
     shutil.rmtree(folder / "checkpoints")
     before = (folder / "metrics.json").read_bytes()

@@ -126,8 +126,8 @@ def test_missing_values_that_the_model_masks_are_no_reason_to_refuse():
     ("options", "message"),
     [
         ({"dim": 3, "solver": "civ"}, "did you mean 'civi'"),
-        ({"dim": 3, "steps": 0}, "steps must be at least 1"),
-        ({"dim": 3, "runs": 0}, "runs must be at least 1"),
+        ({"dim": 3, "steps": 0}, "steps must be from 1 to"),
+        ({"dim": 3, "runs": 0}, "runs must be from 1 to"),
         ({"dim": 3, "seconds": 0}, "seconds must be positive"),
         ({"dim": 3, "example": [0.0]}, "not both"),
     ],

@@ -63,6 +63,11 @@ class Checkpoints:
         """Close the checkpoint manager after the last checkpoint."""
         self._manager.close()
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no checkpoint yet."""
+        return not self._manager.all_steps()
+
     def restore(self, template: RunState) -> tuple[RunState, History, list[str]]:
         """Restore the newest readable checkpoint.
 

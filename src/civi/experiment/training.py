@@ -82,7 +82,10 @@ def train_and_save(plan: Plan, problem: Any, key: jax.Array, checkpoints: Checkp
     solver, console, team = plan.settings.solver, context.console, context.team
     with TrainingBar(console, plan.task.name, solver.steps) as bar:
         state, history = start(solver, problem, key), empty_history()
-        if context.resume:
+        interrupted_early = checkpoints.is_empty and not (context.folder / "metrics.json").exists()
+        if context.resume and interrupted_early:
+            console.print("no checkpoint was written before the interruption: starting at step 0", soft_wrap=True)
+        elif context.resume:
             state, history, damaged = checkpoints.restore(state)
             for line in damaged:
                 console.print(f"civi: warning: {line}", style="yellow", soft_wrap=True)

@@ -8,9 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from jaxtyping import PRNGKeyArray
 
-from civi.errors import require
+from civi.inference.arguments import as_key, check_count, check_positive
 from civi.inference.diagnose.spread import r_hat
 from civi.inference.pilot.base import Guesses
 from civi.inference.pilot.gaussian import Gaussian, Guess
@@ -28,7 +27,7 @@ RUNS, SPREAD_DRAWS, RESERVE = 2, 2000, 0.95
 def fit(
     target: Callable[..., Any],
     *args: Any,
-    key: PRNGKeyArray,
+    key: Any,
     dim: int | None = None,
     example: Any = None,
     solver: str = "civi",
@@ -47,7 +46,7 @@ def fit(
     Args:
         target: a NumPyro model, or a log density of one vector (give `dim`) or of a pytree (give `example`).
         *args: further arguments of the model or log density.
-        key: random key.
+        key: random key, or a whole number as its seed.
         dim: dimension of the vector that the log density takes.
         example: a pytree of the structure and shapes that the log density takes.
         solver: name of the solver; `civi solvers` lists them.
@@ -61,9 +60,11 @@ def fit(
         The fitted posterior. Call `diagnose(key)` on it to see how far it can be trusted.
     """
     begun = time.perf_counter()
-    require(steps is None or steps >= 1, f"steps must be at least 1, not {steps}")
-    require(seconds > 0, f"seconds must be positive, not {seconds}")
-    require(runs >= 1, f"runs must be at least 1, not {runs}")
+    key = as_key(key)
+    for name, value in {"dim": dim, "steps": steps, "runs": runs}.items():
+        if value is not None:
+            check_count(name, value)
+    check_positive("seconds", seconds)
     check_solver(solver)
     log_p, constrain = user_target(target, args, kwargs, dim, example)
     settings = fit_settings(solver, log_p.dim, steps, batch_size(log_p))

@@ -11,9 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from civi.errors import TargetError
+from civi.errors import TargetError, require
 from civi.estimate import log_density, mix_own
 from civi.family import Amortised, Conditioned, SemiImplicit
+from civi.inference.arguments import KeyOrSeed, as_key, check_count
 from civi.inference.diagnose import Bounds, log_q, neg_elbo_bounds
 from civi.inference.diagnose.divergence import WeightedDraws, weighted_draws
 from civi.inference.diagnose.importance import resample as resampled
@@ -42,7 +43,7 @@ DRAWS, SETS = 4000, 5
 PER_DATUM = "this posterior is amortised (one posterior per data point): call given(x) with your data first"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class SemiImplicitPosterior(Posterior):
     """A fitted semi-implicit (or explicit) posterior.
 
@@ -64,7 +65,9 @@ class SemiImplicitPosterior(Posterior):
     def dim(self) -> int:
         return self.target.dim
 
-    def sample_unconstrained(self, key: PRNGKeyArray, count: int = 4000, *, resample: bool = False) -> np.ndarray:
+    def sample_unconstrained(self, key: KeyOrSeed, count: int = 4000, *, resample: bool = False) -> np.ndarray:
+        key = as_key(key)
+        check_count("count", count)
         if not resample:
             return np.asarray(outward(self.target, self.family.sample(key, count)))
         draw_key, pick_key = jax.random.split(key)
@@ -72,16 +75,21 @@ class SemiImplicitPosterior(Posterior):
         rng = np.random.default_rng(np.asarray(jax.random.key_data(pick_key)).tolist())
         return resampled(drawn.z, smooth_weights(drawn.log_p - drawn.log_q), count, rng)
 
-    def draws_to_measure(self, key: PRNGKeyArray, count: int) -> np.ndarray:
+    def draws_to_measure(self, key: KeyOrSeed, count: int) -> np.ndarray:
         return self.sample_unconstrained(key, count)
 
-    def bounds(self, key: PRNGKeyArray, outer: int, inner: int) -> Bounds | None:
-        return neg_elbo_bounds(self.family, self.target, key, outer, inner)
+    def _details(self) -> list[str]:
+        state = {True: "converged", False: "did not converge", None: ""}[self.converged]
+        between = "" if self.r_hat is None else f"R-hat between runs {self.r_hat:.3f}"
+        return [", ".join(part for part in (state, between) if part)]
+
+    def bounds(self, key: KeyOrSeed, outer: int, inner: int) -> Bounds | None:
+        return neg_elbo_bounds(self.family, self.target, as_key(key), outer, inner)
 
     def log_density(self, z: Array) -> Array | None:
         return log_q(self.family, self.target, z)
 
-    def log_prob(self, z: Float[Array | np.ndarray, "N D"], *, inner: int = INNER) -> LogProb:
+    def log_prob(self, z: Float[Array | np.ndarray, "*N D"], *, inner: int = INNER) -> LogProb:
         """Estimate log q, from below by the plain inner mean and from above by the safe mean.
 
         The own term of the safe mean needs an eps that could have generated z. It is drawn from q(eps | z), by
@@ -91,25 +99,31 @@ class SemiImplicitPosterior(Posterior):
             z: unconstrained points.
             inner: number of inner samples.
         """
-        w = inward(self.target, jnp.atleast_2d(jnp.asarray(z, float)))
+        points = jnp.atleast_2d(jnp.asarray(z, float))
+        fits = points.ndim == 2 and points.shape[1] == self.dim
+        require(fits, f"log_prob takes points of shape (n, {self.dim}), not an array of shape {jnp.shape(z)}")
+        check_count("inner", inner)
+        w = inward(self.target, points)
         lower, upper = _log_prob(self.family, w, jax.random.key(0), inner)
         volume = log_volume(self.target)
         return LogProb(np.asarray(lower) - volume, np.asarray(upper) - volume)
 
-    def elbo(self, key: PRNGKeyArray, *, inner: int = INNER) -> Elbo:
+    def elbo(self, key: KeyOrSeed, *, inner: int = INNER) -> Elbo:
         """Estimate the evidence lower bound. It uses the upper bound on log q, so that it remains a lower bound.
 
         Args:
-            key: random key.
+            key: random key, or a whole number as its seed.
             inner: number of inner samples per draw.
 
         Returns:
             The estimate and its Monte Carlo standard error.
         """
-        bounds = neg_elbo_bounds(self.family, self.target, key, outer=4000, inner=inner)
+        check_count("inner", inner)
+        bounds = neg_elbo_bounds(self.family, self.target, as_key(key), outer=4000, inner=inner)
         return Elbo(-bounds.upper, bounds.upper_se)
 
-    def diagnose(self, key: PRNGKeyArray) -> Diagnosis:
+    def diagnose(self, key: KeyOrSeed) -> Diagnosis:
+        key = as_key(key)
         sets = [self._weighted_draws(jax.random.fold_in(key, i), DRAWS) for i in range(SETS)]
         drawn, fewer = sets[0], self._weighted_draws(jax.random.fold_in(key, 0), DRAWS, inner=INNER // 20)
         evidence = Evidence(
@@ -126,8 +140,10 @@ class SemiImplicitPosterior(Posterior):
         )
         return Diagnosis(findings(evidence))
 
-    def to_inference_data(self, key: PRNGKeyArray, count: int = 4000) -> Any:
+    def to_inference_data(self, key: KeyOrSeed, count: int = 4000) -> Any:
         """Convert `count` draws to ArviZ InferenceData; `civi.inference.inference_data` lists its groups."""
+        key = as_key(key)
+        check_count("count", count, 10)
         target, weighted = unframed(self.target), self._weighted_draws(key, count)
         return inference_data(target, self.constrain, weighted, jax.random.fold_in(key, 1))
 
@@ -151,7 +167,7 @@ class SemiImplicitPosterior(Posterior):
         return (log_p - self.log_prob(z).upper).reshape(draws.shape[:2])
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class SampledPosterior(Posterior):
     """Draws of Markov chains (NUTS). There is no density, but R-hat and effective sample sizes.
 
@@ -165,11 +181,11 @@ class SampledPosterior(Posterior):
     def dim(self) -> int:
         return self.reference.draws.shape[-1]
 
-    def sample_unconstrained(self, key: PRNGKeyArray, count: int = 4000, *, resample: bool = False) -> np.ndarray:
+    def sample_unconstrained(self, key: KeyOrSeed, count: int = 4000, *, resample: bool = False) -> np.ndarray:
         """A random selection of the stored draws, without replacement if there are enough; `resample` has no effect.
 
         Args:
-            key: random key.
+            key: random key, or a whole number as its seed.
             count: number of draws.
             resample: ignored, as there is no density.
 
@@ -177,22 +193,23 @@ class SampledPosterior(Posterior):
             An array of shape (count, dim).
         """
         pooled = self.reference.draws.reshape(-1, self.dim)
-        rng = np.random.default_rng(np.asarray(jax.random.key_data(key)).tolist())
+        check_count("count", count)
+        rng = np.random.default_rng(np.asarray(jax.random.key_data(as_key(key))).tolist())
         return pooled[rng.choice(len(pooled), count, replace=count > len(pooled))]
 
-    def draws_to_measure(self, key: PRNGKeyArray, count: int) -> np.ndarray:
+    def draws_to_measure(self, key: KeyOrSeed, count: int) -> np.ndarray:
         return self.reference.pooled(count)
 
-    def bounds(self, key: PRNGKeyArray, outer: int, inner: int) -> Bounds | None:
+    def bounds(self, key: KeyOrSeed, outer: int, inner: int) -> Bounds | None:
         return None
 
     def log_density(self, z: Array) -> Array | None:
         return None
 
-    def diagnose(self, key: PRNGKeyArray) -> Diagnosis:
+    def diagnose(self, key: KeyOrSeed) -> Diagnosis:
         return Diagnosis(chain_findings(self.reference))
 
-    def to_inference_data(self, key: PRNGKeyArray, count: int = 4000) -> Any:
+    def to_inference_data(self, key: KeyOrSeed, count: int = 4000) -> Any:
         """All stored chains, in the names and space of the user's parameters; `key` and `count` are ignored."""
         draws = jax.vmap(jax.vmap(self.constrain))(jnp.asarray(self.reference.draws))
         named = draws if isinstance(draws, dict) else {"z": draws}
@@ -208,7 +225,7 @@ class SampledPosterior(Posterior):
         return "sampled", {"reference": self.reference}
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class AmortisedPosterior(Posterior):
     """The encoder and decoder of an autoencoder. `given(x)` returns the posterior of each data point in x.
 
@@ -238,28 +255,28 @@ class AmortisedPosterior(Posterior):
         """
         return self.family.given(x)
 
-    def sample_unconstrained(self, key: PRNGKeyArray, count: int = 4000, *, resample: bool = False) -> np.ndarray:
+    def sample_unconstrained(self, key: KeyOrSeed, count: int = 4000, *, resample: bool = False) -> np.ndarray:
         raise TargetError(PER_DATUM)
 
-    def draws_to_measure(self, key: PRNGKeyArray, count: int) -> np.ndarray:
+    def draws_to_measure(self, key: KeyOrSeed, count: int) -> np.ndarray:
         raise TargetError(PER_DATUM)
 
-    def log_prob(self, z: Float[Array | np.ndarray, "N D"], *, inner: int = INNER) -> LogProb:
+    def log_prob(self, z: Float[Array | np.ndarray, "*N D"], *, inner: int = INNER) -> LogProb:
         raise TargetError(PER_DATUM)
 
-    def elbo(self, key: PRNGKeyArray, *, inner: int = INNER) -> Elbo:
+    def elbo(self, key: KeyOrSeed, *, inner: int = INNER) -> Elbo:
         raise TargetError(PER_DATUM)
 
-    def bounds(self, key: PRNGKeyArray, outer: int, inner: int) -> Bounds | None:
+    def bounds(self, key: KeyOrSeed, outer: int, inner: int) -> Bounds | None:
         return None
 
     def log_density(self, z: Array) -> Array | None:
         return None
 
-    def diagnose(self, key: PRNGKeyArray) -> Diagnosis:
+    def diagnose(self, key: KeyOrSeed) -> Diagnosis:
         raise TargetError(PER_DATUM)
 
-    def to_inference_data(self, key: PRNGKeyArray, count: int = 4000) -> Any:
+    def to_inference_data(self, key: KeyOrSeed, count: int = 4000) -> Any:
         raise TargetError(PER_DATUM)
 
     def _saved(self) -> tuple[str, dict[str, Any]]:

@@ -11,10 +11,11 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float
 from rich.table import Table
 
 from civi.errors import TargetError
+from civi.inference.arguments import KeyOrSeed
 from civi.inference.diagnose import Bounds
 from civi.inference.diagnose.trust import Finding, verdict
 from civi.inference.save import save
@@ -60,7 +61,7 @@ class Diagnosis:
         return "\n".join([f"the fit is {self.verdict}", *lines])
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Posterior(ABC):
     """The result of a fit or a run: draws of the posterior approximation and, if it has one, its density.
 
@@ -76,17 +77,25 @@ class Posterior(ABC):
     message: str = ""
     seconds: float = 0.0
 
+    def __repr__(self) -> str:
+        lines = [f"{type(self).__name__} of {self.dim} unconstrained parameters", *self._details()]
+        return "\n  ".join(line for line in [*lines, self.message] if line)
+
+    def _details(self) -> list[str]:
+        """Further lines of the representation."""
+        return []
+
     @property
     @abstractmethod
     def dim(self) -> int:
         """Number of unconstrained parameters."""
 
     @abstractmethod
-    def sample_unconstrained(self, key: PRNGKeyArray, count: int = 4000, *, resample: bool = False) -> np.ndarray:
+    def sample_unconstrained(self, key: KeyOrSeed, count: int = 4000, *, resample: bool = False) -> np.ndarray:
         """Draw unconstrained vectors.
 
         Args:
-            key: random key.
+            key: random key, or a whole number as its seed.
             count: number of draws.
             resample: whether to use Pareto-smoothed importance resampling (see `sample`).
 
@@ -95,7 +104,7 @@ class Posterior(ABC):
         """
 
     @abstractmethod
-    def diagnose(self, key: PRNGKeyArray) -> Diagnosis:
+    def diagnose(self, key: KeyOrSeed) -> Diagnosis:
         """Check how far the posterior can be trusted.
 
         Args:
@@ -106,11 +115,11 @@ class Posterior(ABC):
         """
 
     @abstractmethod
-    def to_inference_data(self, key: PRNGKeyArray, count: int = 4000) -> Any:
+    def to_inference_data(self, key: KeyOrSeed, count: int = 4000) -> Any:
         """Convert to ArviZ InferenceData.
 
         Args:
-            key: random key.
+            key: random key, or a whole number as its seed.
             count: number of draws.
 
         Returns:
@@ -118,22 +127,22 @@ class Posterior(ABC):
         """
 
     @abstractmethod
-    def draws_to_measure(self, key: PRNGKeyArray, count: int) -> np.ndarray:
+    def draws_to_measure(self, key: KeyOrSeed, count: int) -> np.ndarray:
         """`count` unconstrained draws for comparisons between posteriors, of shape (count, dim)."""
 
     @abstractmethod
-    def bounds(self, key: PRNGKeyArray, outer: int, inner: int) -> Bounds | None:
+    def bounds(self, key: KeyOrSeed, outer: int, inner: int) -> Bounds | None:
         """Bounds on the negative ELBO from `outer` draws with `inner` inner samples; None if there is no density."""
 
     @abstractmethod
     def log_density(self, z: Array) -> Array | None:
         """log q at unconstrained points (N, dim) by the plain inner mean; None if there is no density."""
 
-    def sample(self, key: PRNGKeyArray, count: int = 4000, *, resample: bool = False) -> Any:
+    def sample(self, key: KeyOrSeed, count: int = 4000, *, resample: bool = False) -> Any:
         """Draw from the posterior, in the names, shapes and constrained space of the user's parameters.
 
         Args:
-            key: random key.
+            key: random key, or a whole number as its seed.
             count: number of draws.
             resample: whether to draw five times as many and then resample them by Pareto-smoothed importance weights.
                 This moves the draws closer to the posterior, and is reliable if `diagnose` finds k_hat below 0.7.
@@ -143,7 +152,7 @@ class Posterior(ABC):
         """
         return jax.vmap(self.constrain)(jnp.asarray(self.sample_unconstrained(key, count, resample=resample)))
 
-    def log_prob(self, z: Float[Array | np.ndarray, "N D"], *, inner: int = INNER) -> LogProb:
+    def log_prob(self, z: Float[Array | np.ndarray, "*N D"], *, inner: int = INNER) -> LogProb:
         """Estimate log q, from below and from above in expectation.
 
         Args:
@@ -152,11 +161,11 @@ class Posterior(ABC):
         """
         raise TargetError(NO_DENSITY)
 
-    def elbo(self, key: PRNGKeyArray, *, inner: int = INNER) -> Elbo:
+    def elbo(self, key: KeyOrSeed, *, inner: int = INNER) -> Elbo:
         """Estimate the evidence lower bound.
 
         Args:
-            key: random key.
+            key: random key, or a whole number as its seed.
             inner: number of inner samples per draw.
 
         Returns:

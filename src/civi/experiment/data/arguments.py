@@ -61,7 +61,7 @@ def _from_csv(path: Path) -> dict[str, Any]:
     if frame.empty:
         raise DataError(f"{path} has no rows below the header")
     check_values(path, frame)
-    return {str(name): _narrow(frame[name].to_numpy()) for name in frame}
+    return {str(name): _narrow(path, str(name), frame[name].to_numpy()) for name in frame}
 
 
 def _from_json(path: Path) -> dict[str, Any]:
@@ -96,9 +96,20 @@ def _member(path: Path, name: str, value: Any) -> Any:
             f"{path}: {name} has {len(bad)} of {array.size} values missing, NaN or infinite (row {places}{more}): fill "
             "them in, or drop the rows"
         )
-    return array.item() if array.ndim == 0 else _narrow(array)
+    narrow = _narrow(path, name, array)
+    return array.item() if array.ndim == 0 else narrow
 
 
-def _narrow(array: np.ndarray) -> np.ndarray:
-    """Convert to 32 bits, JAX's default precision."""
-    return array.astype(np.float32 if array.dtype.kind == "f" else np.int32)
+def _narrow(path: Path, name: str, array: np.ndarray) -> np.ndarray:
+    """Convert to 32 bits, JAX's default precision, and refuse numbers that do not fit."""
+    is_float = array.dtype.kind == "f"
+    largest = float(np.finfo(np.float32).max) if is_float else np.iinfo(np.int32).max
+    too_large = np.argwhere((array > largest) | (array < -largest))
+    if len(too_large):
+        where = f" in row {int(too_large[0][0]) + 1}" if array.ndim else ""
+        value = array[tuple(too_large[0])]
+        raise DataError(
+            f"{path}: {name} has {value}{where}, which does not fit into 32 bits (at most {largest:.9g}): rescale it"
+            + ("" if is_float else ", or write it with a decimal point")
+        )
+    return array.astype(np.float32 if is_float else np.int32)
