@@ -14,7 +14,8 @@ from civi.problem import ProblemSettings
 from civi.problem.architecture import Autoencoding
 from civi.problem.target.base import check_batch
 from civi.settings import Choice, Setting, check_settings, describe, listing, names, override, self_checking
-from civi.solver import Method
+from civi.solver import CompositionalSolver, Method
+from civi.tracker import Pool
 
 GROUPS = ("family", "problem", "pilot")
 
@@ -33,7 +34,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         check_settings(self)
-        pool = getattr(self.solver, "pool", None)
+        pool = self._pool()
         kept = self.problem.batch is None or pool is None or pool.renew == 1
         require(kept, "problem.batch keeps a batch of data with its chunk of outer samples: set pool.renew to 1")
 
@@ -75,9 +76,12 @@ class Settings:
         of_solver += [] if steps is None else [f"steps={steps}"]
         return override(replace(self, solver=override(self.solver, of_solver)), of_groups)
 
+    def _pool(self) -> Pool | None:
+        return self.solver.pool if isinstance(self.solver, CompositionalSolver) else None
+
     def outer_samples(self) -> int:
         """Number of outer samples in use at a time: the size of a chunk, if the solver has a pool with chunks."""
-        pool = getattr(self.solver, "pool", None)
+        pool = self._pool()
         return self.solver.samples.outer if pool is None or pool.chunk is None else pool.chunk
 
     def check(self, source: Any) -> None:
@@ -90,10 +94,9 @@ class Settings:
         require(batch <= source.rows, f"problem.batch ({batch}) is larger than the data ({source.rows} rows)")
         numbers = f"samples.outer ({outer}) must be problem.batch ({batch}) or a multiple of it"
         require(outer % batch == 0, f"an autoencoder has outer samples for every data point: {numbers}")
-        one_each = outer == batch or not hasattr(solver, "sketch") or solver.sketch.form == "none"
-        require(
-            one_each, f"a sketch selects data points: samples.outer ({outer}) must then equal problem.batch ({batch})"
-        )
+        sketched = isinstance(solver, CompositionalSolver) and solver.sketch.form != "none"
+        message = f"a sketch selects data points: samples.outer ({outer}) must then equal problem.batch ({batch})"
+        require(outer == batch or not sketched, message)
         none = isinstance(self.pilot, NoPilot)
         require(none, "a pilot needs a single posterior, but an autoencoder has one per data point: set pilot=none")
         return None

@@ -59,6 +59,10 @@ class AutoencoderProblem(SemiImplicitProblem):
     def __check_init__(self) -> None:
         require(self.batch >= 1, f"problem.batch must be at least 1, not {self.batch}")
 
+    @property
+    def has_batches(self) -> bool:
+        return True
+
     def check(self) -> None:
         """Nothing to check: the shapes follow from the architecture."""
 

@@ -28,6 +28,10 @@ class PosteriorProblem(SemiImplicitProblem):
         """Dimension of z."""
         return self.target.dim
 
+    @property
+    def has_batches(self) -> bool:
+        return self.batch is not None
+
     def check(self) -> None:
         check_shape(self.target)
 

@@ -28,6 +28,11 @@ class SemiImplicitProblem(eqx.Module):
     def draw_outer(self, key: PRNGKeyArray, count: int) -> Outer:
         """(u_j, eps_j) ~ q(u) q(eps)."""
 
+    @property
+    @abstractmethod
+    def has_batches(self) -> bool:
+        """Whether a step sees only a batch of the data."""
+
     @abstractmethod
     def on_batch(
         self, key: PRNGKeyArray, t: Float[Array, ""] | None = None, nu: Picked | None = None
@@ -42,7 +47,7 @@ class SemiImplicitProblem(eqx.Module):
 
     def pool(self, pool: Pool, outer: int) -> Pool:
         """The pool with its chunk size filled in. Every chunk has its own mini-batch, so it is replaced as a whole."""
-        kept = getattr(self, "batch", None) is None or pool.renew == 1
+        kept = not self.has_batches or pool.renew == 1
         require(kept, "problem.batch keeps a batch of data with its chunk of outer samples: set pool.renew to 1")
         return pool.filled(outer)
 
