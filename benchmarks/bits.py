@@ -83,6 +83,8 @@ def fingerprint(folder: Path) -> dict[str, Any]:
         found |= {f"history.{rows[0][i]}": digest([row[i] for row in rows]) for i in kept}
     if (folder / "metrics.json").exists():
         metrics = json.loads((folder / "metrics.json").read_text())
+        for finding in metrics.get("findings", []):
+            finding.pop("sentence")
         found |= {f"metrics.{name}": value for name, value in metrics.items() if not UNCOUNTED.search(name)}
     if (folder / "draws.nc").exists():
         with h5netcdf.File(folder / "draws.nc") as file:

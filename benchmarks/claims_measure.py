@@ -21,11 +21,12 @@ from jax.scipy.stats import multivariate_normal
 from civi.family import DiagonalGaussian, GaussianNoise, MixingNetwork, Outer, SemiImplicit
 from civi.parts import groups, split
 from civi.problem import PosteriorProblem
+from civi.problem.base import Inner, StepDraws
 from civi.solver import CompositionalSolver, LogTrick
 from civi.solver.engine import EngineState
 from civi.tracker import Extrapolated, NoTracker, Pool, Smoothed, Tracker
 from civi.tracker.smoothing import Average, SmoothingState
-from civi.update import CiviAdam, FirstOrder, Samples, Update
+from civi.update import CiviAdam, FirstOrder, Samples, SampleSizes, Update
 
 POOL = 32
 GROWTH = 0.8
@@ -95,11 +96,24 @@ class FixedScale:
         return optax.chain(self.update.transformation(labels, steps), optax.masked(optax.set_to_zero(), is_scale))
 
 
+class WholeKeyProblem(PosteriorProblem):
+    """Draws the samples of a step from its whole key, because these runs draw no iterate from the other half of it."""
+
+    def step_draws(self, sizes: SampleSizes, t: jax.Array, key: jax.Array) -> StepDraws:
+        """Keys of nu, the sketch, the look and the auxiliary look."""
+        nu_key, sketch_key, *look_keys = jax.random.split(key, 4)
+        inner, auxiliary = (
+            Inner(look_key, sizes.most(kind), sizes.at(kind, t))
+            for look_key, kind in zip(look_keys, ("inner", "auxiliary"), strict=True)
+        )
+        return StepDraws(nu_key, sketch_key, inner, auxiliary)
+
+
 def start() -> PosteriorProblem:
     """The problem at its initial parameters theta_1."""
     mixing = MixingNetwork((jnp.array([[0.6, -0.3], [0.2, 0.5]]),), (jnp.array([0.5, -0.3]),), "relu")
     family = SemiImplicit(GaussianNoise(2), mixing, DiagonalGaussian(jnp.log(jnp.array([0.8, 0.7]))))
-    return PosteriorProblem(family, GaussianTarget(jnp.array([-0.2, 0.6]), jnp.array([[1.5, 0.4], [0.4, 0.9]])))
+    return WholeKeyProblem(family, GaussianTarget(jnp.array([-0.2, 0.6]), jnp.array([[1.5, 0.4], [0.4, 0.9]])))
 
 
 def pool_log_ratios(params: PosteriorProblem, fixed: PosteriorProblem, outer: Outer) -> jax.Array:
