@@ -31,7 +31,7 @@ DRIFT = 1e-4
 
 def begin(*arguments: str, devices: int = 1, **environment: str) -> subprocess.Popen[str]:
     """Start many_devices.py in a separate process, with the same fast compilation as in this one."""
-    flags = {"XLA_FLAGS": f"--xla_force_host_platform_device_count={devices}"}
+    flags = {"XLA_FLAGS": f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count={devices}"}
     script = [sys.executable, str(Path(many_devices.__file__)), *arguments]
     env = {**os.environ, **flags, **environment}
     return subprocess.Popen(script, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
