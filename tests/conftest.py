@@ -11,7 +11,6 @@ import pytest
 
 from civi.cli import main as cli
 from civi.problem import PosteriorProblem
-from linear_gaussian import gaussian_target, linear_family
 
 OLD_FUSIONS = "xla_cpu_use_fusion_emitters"
 
@@ -19,7 +18,8 @@ OLD_FUSIONS = "xla_cpu_use_fusion_emitters"
 def pytest_configure():
     """Use XLA's older code generator for fusions, which compiles in two thirds of the time, also in child processes.
 
-    XLA aborts on an unknown flag, so first check that this version knows it.
+    XLA reads its flags when it starts, so nothing above may create an array. It aborts on an unknown flag, so first
+    check that this version knows it.
     """
     for library in Path(jaxlib.__file__).parent.glob("libjax*"):
         with library.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
@@ -29,6 +29,8 @@ def pytest_configure():
 
 @pytest.fixture(scope="session")
 def linear_model() -> PosteriorProblem:
+    from linear_gaussian import gaussian_target, linear_family  # its arrays would start XLA before pytest_configure
+
     return PosteriorProblem(linear_family(), gaussian_target())
 
 
