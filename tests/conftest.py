@@ -38,7 +38,7 @@ def linear_model() -> PosteriorProblem:
 def compiled_quickly(request):
     """Disable XLA's costly passes, also in child processes, because most of a test's time is compilation.
 
-    Modules marked `optimised` train for long, and use the normal compilation.
+    Modules marked `optimised` train for long, and are compiled with all passes.
     """
     if request.node.get_closest_marker("optimised"):
         yield
