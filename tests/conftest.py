@@ -1,17 +1,36 @@
 """Shared fixtures. pytest adds this folder to the import path, so tests can import helpers such as `montecarlo`."""
 
+import mmap
+import os
 import sys
+from pathlib import Path
 
 import jax
+import jaxlib
 import pytest
 
 from civi.cli import main as cli
 from civi.problem import PosteriorProblem
-from linear_gaussian import gaussian_target, linear_family
+
+OLD_FUSIONS = "xla_cpu_use_fusion_emitters"
+
+
+def pytest_configure():
+    """Use XLA's older code generator for fusions, which compiles in two thirds of the time, also in child processes.
+
+    XLA reads its flags when it starts, so nothing above may create an array. It aborts on an unknown flag, so first
+    check that this version knows it.
+    """
+    for library in Path(jaxlib.__file__).parent.glob("libjax*"):
+        with library.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            if content.find(OLD_FUSIONS.encode()) >= 0 and OLD_FUSIONS not in os.environ.get("XLA_FLAGS", ""):
+                os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --{OLD_FUSIONS}=false".strip()
 
 
 @pytest.fixture(scope="session")
 def linear_model() -> PosteriorProblem:
+    from linear_gaussian import gaussian_target, linear_family  # its arrays would start XLA before pytest_configure
+
     return PosteriorProblem(linear_family(), gaussian_target())
 
 
@@ -19,7 +38,7 @@ def linear_model() -> PosteriorProblem:
 def compiled_quickly(request):
     """Disable XLA's costly passes, also in child processes, because most of a test's time is compilation.
 
-    Modules marked `optimised` train for long, and use the normal compilation.
+    Modules marked `optimised` train for long, and are compiled with all passes.
     """
     if request.node.get_closest_marker("optimised"):
         yield

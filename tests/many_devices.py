@@ -1,6 +1,7 @@
 """Runs in separate processes for test_distributed.py: tasks without metrics, and a process that is killed.
 
-python many_devices.py run ARGUMENTS      `civi run ARGUMENTS`; killed by SIGKILL at step DIE_AT, if that is set
+python many_devices.py run ARGUMENTS      `civi run ARGUMENTS`. If UNDISTURBED is set, the same run goes to that folder
+                                          first; if DIE_AT is set, SIGKILL then ends the second run at that step
 python many_devices.py four FOLDER        four virtual devices: the banana on two by two, images on four by one
 """
 
@@ -9,6 +10,7 @@ import os
 import re
 import signal
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import equinox as eqx
@@ -85,6 +87,21 @@ def on_four_devices(folder: Path) -> None:
     (folder / "facts.json").write_text(json.dumps(facts))
 
 
+def undisturbed_first(folder: Path) -> None:
+    """Let `civi run` do its run twice with one compiled program: to this folder, then as asked."""
+    run, leave = civi.experiment.run.run, Team.leave
+
+    def run_twice(chosen: Plan, context: RunContext) -> None:
+        Team.leave = lambda self: None  # the second run needs the other process
+        run(chosen, replace(context, folder=folder, console=Console(quiet=True)))
+        Team.leave = leave
+        if "DIE_AT" in os.environ:
+            TrainingBar.update = die
+        run(chosen, context)
+
+    civi.experiment.run.run = run_twice
+
+
 def die(self: TrainingBar, done: int, neg_elbo: float) -> None:
     if done >= int(os.environ["DIE_AT"]):
         os.kill(os.getpid(), signal.SIGKILL)
@@ -92,8 +109,8 @@ def die(self: TrainingBar, done: int, neg_elbo: float) -> None:
 
 if __name__ == "__main__":
     without_measures()
-    if "DIE_AT" in os.environ:
-        TrainingBar.update = die
+    if "UNDISTURBED" in os.environ:
+        undisturbed_first(Path(os.environ["UNDISTURBED"]))
     if sys.argv[1] == "four":
         on_four_devices(Path(sys.argv[2]))
     else:

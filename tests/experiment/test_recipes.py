@@ -68,7 +68,7 @@ def test_unknown_names_are_refused_with_the_nearest():
 
 def test_a_few_steps_of_the_paper_on_the_banana_are_finite(tmp_path, monkeypatch):
     """C_gamma = 1 makes 1 - gamma2_1 about 3e-10; a naive float32 computation would divide by 0 at the first step."""
-    monkeypatch.setitem(TASKS, "banana", Ready(small_toy("banana")))
+    monkeypatch.setitem(TASKS, "banana", Ready(small_toy("banana", outer=50, inner=100)))
     monkeypatch.setattr(toy_figure, "GRID", 30)
     arguments = ["run", "banana", "--recipe", "paper", "--steps", "3", "--out", str(tmp_path)]
     result = CliRunner().invoke(cli.app, arguments)

@@ -31,14 +31,14 @@ DRIFT = 1e-4
 
 def begin(*arguments: str, devices: int = 1, **environment: str) -> subprocess.Popen[str]:
     """Start many_devices.py in a separate process, with the same fast compilation as in this one."""
-    flags = {"XLA_FLAGS": f"--xla_force_host_platform_device_count={devices}"}
+    flags = {"XLA_FLAGS": f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count={devices}"}
     script = [sys.executable, str(Path(many_devices.__file__)), *arguments]
     env = {**os.environ, **flags, **environment}
     return subprocess.Popen(script, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
 
 
-def two(folder: Path, *options: str, die_at: int | None = None) -> list[subprocess.Popen[str]]:
-    """Two processes that connect on a free port; with `die_at`, the second one dies at that step."""
+def two(folder: Path, *options: str, die_at: int | None = None, **both: str) -> list[subprocess.Popen[str]]:
+    """Two processes that connect on a free port; `both` is their environment; the second one dies at step `die_at`."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -47,7 +47,7 @@ def two(folder: Path, *options: str, die_at: int | None = None) -> list[subproce
     meet = ["--distributed", "--coordinator", f"127.0.0.1:{port}", "--processes", "2"]
     dying = {} if die_at is None else {"DIE_AT": str(die_at)}
     return [
-        begin("run", "banana", *settings, *chosen, *meet, "--process", str(i), **(dying if i == 1 else {}))
+        begin("run", "banana", *settings, *chosen, *meet, "--process", str(i), **both, **(dying if i == 1 else {}))
         for i in range(2)
     ]
 
@@ -74,15 +74,15 @@ def drift(folder: Path, other: Path) -> float:
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
-    """Two undisturbed processes, two of which one dies, and a process with four devices.
+    """Two processes that do an undisturbed run, then the same run, in which one dies; and a process with four devices.
 
     All run concurrently, because most of the time is compilation.
     """
     folder = tmp_path_factory.mktemp("distributed")
     four = begin("four", str(folder), devices=4)
-    together = {"undisturbed": two(folder / "undisturbed"), "broken": two(folder / "broken", die_at=2 * EVERY)}
-    yield folder, together, four
-    for process in (four, *together["undisturbed"], *together["broken"]):
+    pair = two(folder / "broken", die_at=2 * EVERY, UNDISTURBED=str(folder / "undisturbed"))
+    yield folder, pair, four
+    for process in (four, *pair):
         process.kill()
 
 
@@ -102,17 +102,28 @@ def alone(tmp_path_factory, runs):
 
 
 @pytest.fixture(scope="module")
-def spoken(runs):
-    """The output of each of the two undisturbed processes, after they have finished."""
-    ends = [end(process) for process in runs[1]["undisturbed"]]
-    assert [(code, error) for code, _, error in ends] == [(0, "")] * 2
-    return [out for _, out, _ in ends]
+def broken(runs):
+    """How both processes ended, the seconds the survivor took after the victim, and the last checkpoint."""
+    folder, (survivor, victim), _ = runs
+    dead = end(victim)
+    begun = time.monotonic()
+    left, seconds = end(survivor), time.monotonic() - begun
+    last = max(int(path.name) for path in (folder / "broken" / "checkpoints").iterdir() if path.name.isdigit())
+    return dead, left, seconds, last
 
 
 @pytest.fixture(scope="module")
-def undisturbed(runs, spoken):
-    """The folder of the finished run of two processes."""
+def undisturbed(runs, broken):
+    """The folder of the undisturbed run of two processes."""
     return runs[0] / "undisturbed"
+
+
+@pytest.fixture(scope="module")
+def restarted(runs, broken):
+    """The folder of the broken run after a restart of both processes, and the output of each."""
+    ends = [end(process) for process in two(runs[0] / "broken", "--resume")]
+    assert [(code, error) for code, _, error in ends] == [(0, "")] * 2
+    return runs[0] / "broken", [out for _, out, _ in ends]
 
 
 @pytest.fixture(scope="module")
@@ -132,17 +143,17 @@ def test_half_of_the_samples_end_elsewhere(undisturbed, alone):
     assert drift(undisturbed, alone / "half") > 1000 * DRIFT
 
 
-def test_only_the_first_process_speaks(undisturbed, spoken):
-    first, second = spoken
-    assert first.splitlines()[-1].startswith(f"finished {STEPS} steps; files are in {undisturbed}")
+def test_only_the_first_process_speaks(restarted):
+    folder, (first, second) = restarted
+    assert first.splitlines()[-1].startswith(f"finished {STEPS} steps; files are in {folder}")
     assert "banana with civi, recipe default" in first
     assert second == ""
 
 
-def test_a_run_of_many_processes_leaves_the_files_of_one(undisturbed, alone):
+def test_a_run_of_many_processes_leaves_the_files_of_one(undisturbed, restarted, alone):
     names = {"config.json", "metrics.json", "history.csv", "draws.nc", "posterior.civi", "figures", "checkpoints"}
-    assert {path.name for path in undisturbed.iterdir()} == names
-    assert {path.name for path in (alone / "banana").iterdir()} == names
+    for folder in (undisturbed, restarted[0], alone / "banana"):
+        assert {path.name for path in folder.iterdir()} == names
     assert json.loads((undisturbed / "metrics.json").read_text())["steps"] == STEPS
 
 
@@ -177,23 +188,19 @@ def test_a_step_is_divided_among_the_devices(four):
     assert "f32[8,12]" not in facts["program"]
 
 
-def test_a_process_that_dies_ends_the_run_in_a_line_and_a_restart_ends_where_it_would_have(runs, undisturbed):
-    folder, together, _ = runs
-    survivor, victim = together["broken"]
-    assert end(victim)[0] == -signal.SIGKILL
-    begun = time.monotonic()
-    code, out, error = end(survivor)
-    assert time.monotonic() - begun < 60
+def test_a_process_that_dies_ends_the_run_in_a_line(broken):
+    dead, (code, out, error), seconds, last = broken
+    assert dead[0] == -signal.SIGKILL
+    assert seconds < 60
     assert code != 0
     assert error.startswith(PROCESS_LOST)
     assert len(error.splitlines()) == 1
     assert "Traceback" not in out
-    broken = folder / "broken"
-    assert max(int(path.name) for path in (broken / "checkpoints").iterdir() if path.name.isdigit()) < STEPS
-    for process in two(broken, "--resume"):
-        code, _, error = end(process)
-        assert (code, error) == (0, "")
-    expected, got = arrays(undisturbed, STEPS), arrays(broken, STEPS)
+    assert last < STEPS
+
+
+def test_a_restart_ends_where_the_run_would_have_ended(undisturbed, restarted):
+    expected, got = arrays(undisturbed, STEPS), arrays(restarted[0], STEPS)
     assert expected.keys() == got.keys()
     assert [name for name in expected if expected[name].tobytes() != got[name].tobytes()] == []
 

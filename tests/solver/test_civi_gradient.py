@@ -2,7 +2,6 @@
 
 from typing import NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -22,6 +21,7 @@ pytestmark = pytest.mark.optimised
 RATE, RUNS, OUTER = 1e-4, 30, 400
 SGD = FirstOrder("sgd", RATE, decay="constant")
 RATIO = LogTrick(weigh="ratio")
+FAST = {"xla_cpu_use_fusion_emitters": True}  # conftest.py turns it off, but here running takes longer than compiling
 
 
 def civi(inner, **settings):
@@ -73,7 +73,8 @@ def follow(solvers, problem, steps):
         followed = jax.lax.scan(step_all, start, jnp.arange(1, steps + 1))[1]
         return jax.tree.map(lambda rows: rows[-1], followed)
 
-    by_name = eqx.filter_jit(lambda keys: jax.lax.map(run, keys))(jax.random.split(jax.random.key(0), RUNS))
+    program = jax.jit(lambda keys: jax.lax.map(run, keys), compiler_options=FAST)
+    by_name = program(jax.random.split(jax.random.key(0), RUNS))
     return {name: Followed(as_rows(params, RUNS), np.asarray(values)) for name, (params, values) in by_name.items()}
 
 

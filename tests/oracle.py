@@ -1,0 +1,39 @@
+"""Solvers by name, fitted with default settings to the linear-Gaussian target, where the answer is known exactly."""
+
+import functools
+
+import jax
+import numpy as np
+
+from civi.family import Architecture
+from civi.problem import PosteriorProblem
+from civi.solver import SOLVERS, train
+from civi.solver.loop import Trained
+from linear_gaussian import gaussian_target, neg_elbo
+
+LINEAR = Architecture(hidden=(), noise_dim=3, conditional="diagonal", scale=0.6, spread=1.0)
+LOWEST = -gaussian_target().log_constant
+EXACT = ("civi", "sivi", "uivi")
+TRACKED_SGD = ("scgd", "asc-pg")
+NESTED = ("nmc-adam", "nmc-rmsprop", "nmc-sgd")
+EXPLICIT = ("mfvb", "fullrank")
+
+
+@functools.cache
+def fitted(name: str) -> Trained:
+    """The result of a solver on the oracle problem."""
+    method = SOLVERS[name](LINEAR)
+    family_key, train_key = jax.random.split(jax.random.key(0))
+    problem = PosteriorProblem(method.family.init(2, family_key), gaussian_target())
+    return train(method.solver, problem, train_key)
+
+
+def reports_too_little(name: str) -> bool:
+    """Whether a solver reports less than E_q[log q - log p] >= -log constant allows, or was stopped."""
+    reported = np.nanmean(fitted(name).history["neg_elbo"][-200:])
+    return bool(reported < LOWEST - 0.02 or fitted(name).status == "stopped")
+
+
+def is_off(name: str) -> bool:
+    """Whether a solver's fit is away from the target."""
+    return float(neg_elbo(fitted(name).problem.family, gaussian_target())) > LOWEST + 0.02
