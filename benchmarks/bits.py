@@ -5,7 +5,7 @@
 
 Every case runs public commands and reads the files that they write: the history, the metrics (without times), the draws
 and the trained arrays of the last checkpoint. These arrays are compared as a set, so they may be renamed or reordered.
-Compare with the same versions and the same number of cores: large matrix products are summed in an order that depends on
+Compare with the same versions and number of cores: the order of summation in large matrix products depends on
 the number of threads.
 """
 

@@ -123,9 +123,7 @@ def compare(
 @app.command()
 def bench(
     part: Annotated[str, typer.Argument(help="What to time; all parts by default.")] = "all",
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Fewer rounds, methods and sizes; about four minutes.")
-    ] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer rounds and methods; about four minutes.")] = False,
     out: Annotated[Path | None, typer.Option(help="JSON file for the results.")] = None,
 ) -> None:
     """Time the training steps of all methods and report ratios; needs no downloaded data."""
