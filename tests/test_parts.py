@@ -8,7 +8,7 @@ import pytest
 
 from autoencoding import BITS, image_problem
 from civi.errors import CiviError
-from civi.parts import constant, data_rows, groups, is_rows, roles, split, trained
+from civi.parts import constant, data_rows, groups, is_rows, split, trained
 from civi.problem import OracleProblem, Oracles, PosteriorProblem
 from civi.problem.sentences import SentenceData
 from civi.problem.target import LogisticRegression
@@ -89,23 +89,14 @@ def nested() -> Outer:
 
 
 def test_a_declaration_further_down_overrides_the_one_above_it():
-    found = {path: (role.kind, role.group) for path, role in named_roles(nested()).items()}
-    assert found == {
-        ".inner.free": ("trained", "net"),
-        ".inner.held": ("constant", None),
-        ".inner.rows": ("rows", None),
-        ".parts['list'][0].free": ("trained", "others"),
-        ".parts['list'][0].held": ("constant", None),
-        ".parts['list'][0].rows": ("rows", None),
-        ".parts['list'][1]": ("trained", "others"),
-        ".whole": ("trained", "net"),
+    assert named(groups(nested())) == {
+        ".inner.free": "net",
+        ".parts['list'][0].free": "others",
+        ".parts['list'][1]": "others",
+        ".whole": "net",
     }
-
-
-def named_roles(tree) -> dict:
-    """Roles by the path of their array; a role is a tuple, which must be treated as a leaf."""
-    leaves = jax.tree_util.tree_leaves_with_path(roles(tree), is_leaf=lambda node: hasattr(node, "kind"))
-    return {jax.tree_util.keystr(path): role for path, role in leaves if role is not None}
+    rows = {path for path, flag in named(is_rows(nested())).items() if flag}
+    assert rows == {".inner.rows", ".parts['list'][0].rows"}
 
 
 def test_only_floating_point_arrays_of_a_trained_field_are_trained():
@@ -124,7 +115,7 @@ def test_an_array_without_a_declaration_is_an_error_that_names_it():
     message = (
         r"the array \.scale of Forgotten has no declared role: declare its field with trained\(group\), constant\(\)"
     )
-    for look in (split, roles, groups, is_rows):
+    for look in (split, groups, is_rows):
         with pytest.raises(CiviError, match=message):
             look(Forgotten(inner, jnp.ones(2)))
     assert named(split(Forgotten(inner, 2.0))[0]).keys() == {".inner.free"}

@@ -48,12 +48,6 @@ def data_rows(**options: Any) -> Any:
     return eqx.field(metadata={ROLE: Role("rows")}, **options)
 
 
-def roles(tree: Tree) -> Tree:
-    """The tree with each array replaced by its declared role, and everything else by None."""
-    structure = jax.tree.structure(tree)
-    return jax.tree.unflatten(structure, [_role(tree, path, leaf) for path, leaf in _leaves(tree)])
-
-
 def split(tree: Tree) -> tuple[Tree, Tree]:
     """The trained arrays and everything else, as two trees with None in place of the other's leaves."""
     is_trained = [

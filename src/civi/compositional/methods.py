@@ -7,6 +7,7 @@ beta_t and the sketch. G_t = grad g(theta_t)' grad f(y_t) is the gradient of ste
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from civi.estimate import Sketch
 from civi.solver import CompositionalSolver
@@ -111,7 +112,7 @@ def civi(
         samples: number of outer and inner samples per step.
         sketch: which d of the n entries of y a gradient uses; all by default.
     """
-    return _solver(samples, Extrapolated(c_beta), CiviAdam(c_alpha, c_gamma, mu, xi), sketch)
+    return replace(cadam(c_alpha, c_beta, c_gamma, mu, xi, samples), sketch=sketch or Sketch())
 
 
 def nmc(update: Update | None = None, samples: Samples = SIXTEEN) -> CompositionalSolver:
@@ -135,12 +136,11 @@ METHODS: dict[str, Callable[..., CompositionalSolver]] = {
 }
 
 
-def _solver(samples: Samples, tracker: Tracker, update: Update, sketch: Sketch | None = None) -> CompositionalSolver:
+def _solver(samples: Samples, tracker: Tracker, update: Update) -> CompositionalSolver:
     return CompositionalSolver(
         samples=samples,
         pool=Pool(draw="uniform"),
         tracker=tracker,
         objective=ChainRule(),
-        sketch=sketch or Sketch(),
         update=update,
     )

@@ -109,15 +109,7 @@ class SemiImplicitPosterior(Posterior):
         return LogProb(np.asarray(lower) - volume, np.asarray(upper) - volume)
 
     def elbo(self, key: KeyOrSeed, *, inner: int = INNER) -> Elbo:
-        """Estimate the evidence lower bound. It uses the upper bound on log q, so that it remains a lower bound.
-
-        Args:
-            key: random key, or a whole number as its seed.
-            inner: number of inner samples per draw.
-
-        Returns:
-            The estimate and its Monte Carlo standard error.
-        """
+        """Estimate the evidence lower bound. It uses the upper bound on log q, so that it remains a lower bound."""
         check_count("inner", inner)
         bounds = neg_elbo_bounds(self.family, self.target, as_key(key), outer=4000, inner=inner)
         return Elbo(-bounds.upper, bounds.upper_se)

@@ -34,9 +34,8 @@ class Settings:
 
     def __post_init__(self) -> None:
         check_settings(self)
-        pool = self._pool()
-        kept = self.problem.batch is None or pool is None or pool.renew == 1
-        require(kept, "problem.batch keeps a batch of data with its chunk of outer samples: set pool.renew to 1")
+        if pool := self._pool():
+            pool.check_batches(self.problem.batch is not None)
 
     @classmethod
     def of(cls, method: Method, **others: Any) -> Settings:

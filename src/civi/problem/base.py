@@ -49,16 +49,6 @@ class StepDraws(NamedTuple):
 
 
 @runtime_checkable
-class Nu(Protocol):
-    """The draws of nu: the entries of the chunk that enter this step's gradient."""
-
-    @property
-    def index_S(self) -> Int[Array, " S"]:
-        """Positions of these entries in the chunk."""
-        ...
-
-
-@runtime_checkable
 class Problem(Protocol):
     """Implemented by PosteriorProblem, AutoencoderProblem and OracleProblem."""
 

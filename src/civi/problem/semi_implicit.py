@@ -11,7 +11,6 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from civi.errors import require
 from civi.estimate import LogRatios, Picked, Sketch, log_ratios
 from civi.family import Outer, SemiImplicit
 from civi.problem.base import Chunk, InitDraws, Inner, StepDraws
@@ -47,8 +46,7 @@ class SemiImplicitProblem(eqx.Module):
 
     def pool(self, pool: Pool, outer: int) -> Pool:
         """The pool with its chunk size filled in. Every chunk has its own mini-batch, so it is replaced as a whole."""
-        kept = not self.has_batches or pool.renew == 1
-        require(kept, "problem.batch keeps a batch of data with its chunk of outer samples: set pool.renew to 1")
+        pool.check_batches(self.has_batches)
         return pool.filled(outer)
 
     def init_draws(self, sizes: SampleSizes, key: PRNGKeyArray) -> InitDraws:

@@ -61,6 +61,11 @@ class Pool:
         """The pool with a chunk of `outer` samples, unless the chunk size is already set."""
         return self if self.chunk else replace(self, chunk=outer)
 
+    def check_batches(self, has_batches: bool) -> None:
+        """Reject chunks that are replaced in parts where every chunk has its own mini-batch."""
+        kept = not has_batches or self.renew == 1
+        require(kept, "problem.batch keeps a batch of data with its chunk of outer samples: set pool.renew to 1")
+
     def check_samples(self, samples: Samples) -> None:
         """Raise SettingError if the sample sizes do not fit this pool."""
         if self.draw == "each":
