@@ -25,8 +25,8 @@ from numpyro.primitives import Messenger
 from civi.inference.diagnose.divergence import WeightedDraws
 from civi.inference.diagnose.importance import smooth_weights
 from civi.inference.load_arviz import import_arviz
-from civi.problem.target.numpyro_model import NumPyroTarget, Traced
-from civi.problem.target.numpyro_sites import Rows
+from civi.problem.target.numpyro_sites import Rows, started
+from civi.problem.target.traced import ModelSpace, Origin
 
 Groups = dict[str, dict[str, Any]]
 
@@ -49,14 +49,15 @@ def inference_data(target: Any, constrain: Callable[[Array], Any], weighted: Wei
     }
     groups: Groups = {"posterior": draws if isinstance(draws, dict) else {"z": draws}, "sample_stats": stats}
     axes: dict[str, list[str]] = {}
-    if isinstance(target, NumPyroTarget):
-        axes = target.traced.sites.axes
-        groups |= _of_model(target.traced, draws, key)
+    origin = constrain.origin if isinstance(constrain, ModelSpace) else None
+    if origin is not None:
+        axes = origin.sites.axes
+        groups |= _of_model(origin, draws, key)
     chains = {
         group: {name: np.asarray(value)[None] for name, value in items.items()} for group, items in groups.items()
     }
-    if isinstance(target, NumPyroTarget) and target.traced.sites.observed:
-        chains["observed_data"] = target.traced.sites.observed
+    if origin is not None and origin.sites.observed:
+        chains["observed_data"] = observed_values(origin)
     return import_arviz().from_dict(**chains, dims=_dims(axes, chains))
 
 
@@ -66,23 +67,33 @@ def _dims(axes: dict[str, list[str]], chains: Groups) -> dict[str, list[str]]:
     return {name: names for name, names in axes.items() if name in present}
 
 
-def _of_model(traced: Traced, draws: dict[str, Any], key: PRNGKeyArray) -> Groups:
+def _of_model(origin: Origin, draws: dict[str, Any], key: PRNGKeyArray) -> Groups:
     """Posterior predictive draws of the observed sites, and the log likelihood of each observed value.
 
     If discrete sites are summed out, the posterior predictive draws sample them anew. There is then no log_likelihood
     group, because NumPyro cannot compute the likelihood of a single value with discrete sites summed out.
     """
-    observed = traced.sites.observed
+    observed = origin.sites.observed
     if not observed:
         return {}
-    latent = {name: draws[name] for name in traced.sites.latent if name in draws}
-    new = Predictive(Unobserved(Rows(traced.model)), latent, return_sites=list(observed))
-    groups: Groups = {"posterior_predictive": new(key, *traced.args, **traced.kwargs)}
-    if not traced.sites.discrete:
-        seeded = Rows(handlers.seed(traced.model, jax.random.key(0)))
-        values = log_likelihood(seeded, latent, *traced.args, **traced.kwargs)
+    latent = {name: draws[name] for name in origin.sites.latent if name in draws}
+    new = Predictive(Unobserved(Rows(origin.model)), latent, return_sites=list(observed))
+    groups: Groups = {"posterior_predictive": new(key, *origin.args, **origin.kwargs)}
+    if not origin.sites.discrete:
+        seeded = Rows(handlers.seed(origin.model, jax.random.key(0)))
+        values = log_likelihood(seeded, latent, *origin.args, **origin.kwargs)
         groups["log_likelihood"] = {name: values[name] for name in observed}
     return groups
+
+
+def observed_values(origin: Origin) -> dict[str, np.ndarray]:
+    """The data of each observed site, which the model may have computed from its arguments."""
+
+    def values() -> dict[str, Array]:
+        trace, _ = started(origin.model, origin.args, origin.kwargs)
+        return {name: jnp.asarray(trace[name]["value"]) for name in origin.sites.observed}
+
+    return {name: np.asarray(value) for name, value in jax.jit(values)().items()}
 
 
 class Unobserved(Messenger):

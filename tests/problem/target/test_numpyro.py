@@ -10,7 +10,7 @@ from scipy import stats
 
 import civi
 from civi.errors import TargetError
-from civi.problem.target.numpyro_model import NumPyroTarget, numpyro_target
+from civi.problem.target.numpyro_model import numpyro_target, with_batch
 
 pytestmark = pytest.mark.optimised
 
@@ -42,14 +42,14 @@ def exact_log_joint(z):
 
 @pytest.mark.parametrize("model", [regression, with_subsample])
 def test_all_rows_count_in_the_log_density_of_a_model_that_subsamples(model):
-    target = numpyro_target(model, (X, Y, BATCH), {})
+    target, _ = numpyro_target(model, (X, Y, BATCH), {})
     z = np.array([0.3, -0.8])
     np.testing.assert_allclose(target.log_prob(jnp.asarray(z)), exact_log_joint(z), rtol=1e-5)
     assert (target.rows, target.batch_size) == (ROWS, BATCH)
 
 
 def test_batches_are_unbiased_and_without_the_weight_they_would_not_be():
-    target = numpyro_target(regression, (X, Y, BATCH), {})
+    target, _ = numpyro_target(regression, (X, Y, BATCH), {})
     z = np.array([0.3, -0.8])
     keys = jax.random.split(jax.random.key(1), 4000)
     values = np.asarray(jax.vmap(lambda key: target.batch(key, BATCH).log_prob(jnp.asarray(z)))(keys), np.float64)
@@ -58,6 +58,18 @@ def test_batches_are_unbiased_and_without_the_weight_they_would_not_be():
     prior = stats.norm.logpdf(z, 0, 2).sum()
     unweighted = prior + (values - prior) * BATCH / ROWS
     assert abs(unweighted.mean() - exact_log_joint(z)) > 40 * error
+
+
+def test_mini_batches_of_another_size_are_prepared_first():
+    target, space = numpyro_target(regression, (X, Y, BATCH), {})
+    with pytest.raises(TargetError, match=r"mini-batches of 20 rows, only for \[8\]: prepare it with with_batch"):
+        target.batch(jax.random.key(0), 20)
+    larger = with_batch(target, space, 20)
+    assert len(larger.constants) == len(target.constants) == 3
+    batch, z = larger.batch(jax.random.key(0), 20), np.array([0.3, -0.8])
+    rows = np.asarray(batch.index["rows"])
+    likelihood = stats.norm.logpdf(Y[rows], DESIGN[rows] @ z, NOISE).sum() * ROWS / 20
+    np.testing.assert_allclose(batch.log_prob(jnp.asarray(z)), stats.norm.logpdf(z, 0, 2).sum() + likelihood, rtol=1e-5)
 
 
 def test_a_conjugate_regression_is_found_from_batches():
@@ -77,7 +89,7 @@ def test_a_plate_with_latent_sites_sees_all_its_rows():
             mu = numpyro.sample("mu", dist.Normal(0, 1))
             numpyro.sample("y", dist.Normal(mu, 1), obs=y[rows])
 
-    target = numpyro_target(model, (Y[:5],), {})
+    target, _ = numpyro_target(model, (Y[:5],), {})
     assert (target.dim, target.rows, target.batch_size) == (5, 0, None)
     expected = stats.norm.logpdf(np.zeros(5)).sum() + stats.norm.logpdf(Y[:5]).sum()
     np.testing.assert_allclose(target.log_prob(jnp.zeros(5)), expected, rtol=1e-5)
@@ -95,7 +107,7 @@ def mixture(y, batch=None):
 
 
 @pytest.fixture(scope="module")
-def summed() -> NumPyroTarget:
+def summed():
     pytest.importorskip("funsor")
     return numpyro_target(mixture, (Y[:6],), {})
 
@@ -108,17 +120,17 @@ def test_discrete_sites_are_summed_out(summed):
     )
     prior = stats.beta.logpdf(weight, 2, 3) + np.log(weight * (1 - weight)) + stats.norm.logpdf(mu, [-2, 2]).sum()
     z = jnp.asarray([*mu, logit])
-    np.testing.assert_allclose(summed.log_prob(z), prior + rows.sum(), rtol=1e-5)
+    np.testing.assert_allclose(summed[0].log_prob(z), prior + rows.sum(), rtol=1e-5)
 
 
 def test_a_plate_in_a_model_with_discrete_sites_sees_all_its_rows(summed):
-    target, z = numpyro_target(mixture, (Y[:6], 3), {}), jnp.asarray([-0.4, 1.1, 0.3])
+    (target, _), z = numpyro_target(mixture, (Y[:6], 3), {}), jnp.asarray([-0.4, 1.1, 0.3])
     assert (target.rows, target.batch_size) == (0, None)
-    np.testing.assert_allclose(target.log_prob(z), summed.log_prob(z), rtol=1e-6)
+    np.testing.assert_allclose(target.log_prob(z), summed[0].log_prob(z), rtol=1e-6)
 
 
 def test_draws_leave_out_what_depends_on_a_discrete_site(summed):
-    draws = jax.vmap(summed.constrain)(jnp.asarray([[0.0, 1.0, 0.3], [0.1, 0.9, -0.3]]))
+    draws = jax.vmap(summed[1])(jnp.asarray([[0.0, 1.0, 0.3], [0.1, 0.9, -0.3]]))
     assert set(draws) == {"weight", "mu", "odds"}
     np.testing.assert_allclose(draws["odds"], np.exp([0.3, -0.3]), rtol=1e-5)
 

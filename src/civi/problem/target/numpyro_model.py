@@ -1,95 +1,37 @@
-"""A NumPyro model as a target: z is the vector of all unconstrained latent sites."""
+"""A NumPyro model as a target: z is the vector of all unconstrained latent sites.
+
+log p(x, z) is minus NumPyro's potential energy, including the Jacobians of the constraints. Discrete sites are summed
+out. The model is traced, and nothing is compiled.
+"""
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array
 from numpyro import handlers
-from numpyro.infer.util import constrain_fn, initialize_model
+from numpyro.infer.util import constrain_fn, potential_energy
 
 from civi.errors import TargetError
 from civi.problem.target.explain import explain
-from civi.problem.target.numpyro_sites import ModelFunction, Rows, Sites, Subsample, hint, impossible, sites_of
+from civi.problem.target.numpyro_sites import ModelFunction, Rows, Sites, hint, sites_of, unvalidated
+from civi.problem.target.program import Pool, Program, depends, on_device, trace
+from civi.problem.target.purity import pure_trace
 from civi.problem.target.space import TreeSpace
-
-SEEDS = 16
-
-
-@dataclass(frozen=True, eq=False)
-class Traced:
-    """A traced model with its arguments.
-
-    `potential(index, *args, **kwargs)` is the potential energy on the rows `index` of the plates that subsample.
-    `unravel` maps z to the unconstrained sites, and `constrain` maps these to the sites in the user's space.
-    """
-
-    model: ModelFunction
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any]
-    sites: Sites
-    unravel: TreeSpace
-    potential: Callable[..., Callable[[Any], Array]]
-    constrain: Callable[[Any], dict[str, Array]]
+from civi.problem.target.traced import ModelSpace, Origin, TracedTarget, batch_sizes
 
 
-class NumPyroTarget(eqx.Module):
-    """log p(x, z) = - potential energy, including the Jacobians of the constraints. Discrete sites are summed out.
-
-    A model with plates that subsample can be evaluated on a mini-batch: `index` holds the rows of each plate.
-    """
-
-    traced: Traced = eqx.field(static=True)
-    index: dict[str, Int[Array, " B"]] = eqx.field(default_factory=dict)
-
-    @property
-    def dim(self) -> int:
-        return self.traced.unravel.dim
-
-    @property
-    def rows(self) -> int:
-        """Number of rows of the first plate that subsamples; 0 if there is none."""
-        return next((plate.size for plate in self._plates.values()), 0)
-
-    @property
-    def batch_size(self) -> int | None:
-        """The subsample size that the model sets for this plate; None if no plate subsamples."""
-        return next((plate.subsample_size for plate in self._plates.values()), None)
-
-    @property
-    def _plates(self) -> dict[str, Subsample]:
-        return self.traced.sites.plates
-
-    def log_prob(self, z: Float[Array, " D"]) -> Float[Array, ""]:
-        potential = self.traced.potential(self.index, *self.traced.args, **self.traced.kwargs)
-        return -potential(self.traced.unravel(z))
-
-    def batch(self, key: PRNGKeyArray, count: int) -> NumPyroTarget:
-        """The model on `count` random rows of the first plate that subsamples; other plates keep their own size."""
-        sizes = [count, *(plate.subsample_size for plate in list(self._plates.values())[1:])]
-        keys = jax.random.split(key, len(sizes))
-        index = {
-            name: jax.random.randint(key, (number,), 0, plate.size)
-            for (name, plate), key, number in zip(self._plates.items(), keys, sizes, strict=True)
-        }
-        return NumPyroTarget(self.traced, index)
-
-    def constrain(self, z: Float[Array, " D"]) -> dict[str, Array]:
-        """The sites by name, in their own shapes and constrained space, including deterministic sites."""
-        return self.traced.constrain(self.traced.unravel(z))
-
-
-def numpyro_target(model: ModelFunction, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> NumPyroTarget:
-    """The model as a target; raises TargetError if it cannot be fitted.
+def numpyro_target(
+    model: ModelFunction, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> tuple[TracedTarget, ModelSpace]:
+    """The model as a target, and the map from z to its sites; raises TargetError if it cannot be fitted.
 
     A model must have continuous latent sites, and its discrete ones must have finite support. For a model that
     subsamples or enumerates, NumPy arrays in the arguments become JAX arrays, because traced rows index them.
@@ -103,29 +45,120 @@ def numpyro_target(model: ModelFunction, args: tuple[Any, ...], kwargs: Mapping[
     _check_discrete(sites)
     if sites.plates or sites.discrete:
         args, kwargs = jax.tree.map(
-            lambda leaf: jnp.asarray(leaf) if isinstance(leaf, np.ndarray) else leaf, (args, kwargs)
+            lambda leaf: on_device(leaf) if isinstance(leaf, np.ndarray) else leaf, (args, kwargs)
         )
+    reading = Reading(Origin(model, args, dict(kwargs), sites), TreeSpace.like(sites.unconstrained))
+    pool = Pool()
+    density = reading.density(pool)
+    batches = tuple((plate.subsample_size, reading.on_batch(pool, plate.subsample_size)) for plate in reading.first)
+    constrain = reading.constrain(pool)
+    constants, degrees = tuple(pool.arrays), on_device(np.ones(0))
+    plates = tuple(sites.plates.items())
+    target = TracedTarget(density, reading.unravel.dim, constants, degrees, plates=plates, batches=batches)
+    return target, ModelSpace(constrain, constants, degrees, origin=reading.origin)
 
-    def on_rows(index: Mapping[str, Array], *args: Any, **kwargs: Any) -> Any:
-        with Rows(index=index):
-            return model(*args, **kwargs)
 
-    arguments = {"model_args": ({}, *args), "model_kwargs": dict(kwargs)}
+def with_batch(target: TracedTarget, space: ModelSpace, count: int) -> TracedTarget:
+    """The target with a program for mini-batches of `count` rows, next to those of the model's own size.
+
+    Args:
+        target: a target with a plate that subsamples.
+        space: the space that was made with it.
+        count: number of rows of the first plate that subsamples.
+    """
+    if count in dict(target.batches) or space.origin is None:
+        return target
+    reading = Reading(space.origin, TreeSpace.like(space.origin.sites.unconstrained))
+    pool = Pool(list(target.constants), list(target.constants))
+    program = reading.on_batch(pool, count)
+    return replace(target, constants=tuple(pool.arrays), batches=(*target.batches, (count, program)))
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Traces of a model. `unravel` maps z to the unconstrained sites."""
+
+    origin: Origin
+    unravel: TreeSpace
+
+    @property
+    def first(self) -> list[Any]:
+        """The first plate that subsamples, if there is one."""
+        return list(self.origin.sites.plates.values())[:1]
+
+    @property
+    def inputs(self) -> tuple[Any, Any]:
+        """Shapes of z and of the degrees of centring."""
+        return jax.ShapeDtypeStruct((self.unravel.dim,), float), jax.ShapeDtypeStruct((0,), float)
+
+    def density(self, pool: Pool) -> Program:
+        """The log density on all rows."""
+        with _explained(self.origin.sites):
+            traced = pure_trace(self._log_prob, *self.inputs, {})
+        return pool.program(traced, jax.tree.structure(0), self.origin.model)
+
+    def on_batch(self, pool: Pool, count: int) -> Program:
+        """The log density on `count` rows of the first plate that subsamples."""
+        sizes = batch_sizes(tuple(self.origin.sites.plates.items()), count)
+        index = {name: jax.ShapeDtypeStruct((size,), jnp.int32) for name, size in sizes.items()}
+        with _explained(self.origin.sites):
+            return pool.program(*trace(self._log_prob, *self.inputs, index), self.origin.model)
+
+    def constrain(self, pool: Pool) -> Program:
+        """The map to the sites, without deterministic sites that a discrete site affects."""
+        kept = self._free_of_discrete()
+
+        def constrain(z: Array, degrees: Array) -> dict[str, Array]:
+            return {name: value for name, value in self._values({}, z, degrees).items() if name in kept}
+
+        with _explained(self.origin.sites):
+            return pool.program(*trace(constrain, *self.inputs), self.origin.model)
+
+    def _log_prob(self, z: Array, degrees: Array, index: Mapping[str, Array]) -> Array:
+        model, sites = self._model(index), self.origin.sites
+        if sites.discrete:
+            from numpyro.contrib.funsor import config_enumerate, enum  # noqa: PLC0415 start-up time
+
+            model = enum(config_enumerate(model), -sites.nesting - 1)
+        arguments = (self.origin.args, self.origin.kwargs)
+        return -potential_energy(model, *arguments, self.unravel(z), enum=bool(sites.discrete))
+
+    def _values(self, discrete: Mapping[str, Array], z: Array, degrees: Array) -> dict[str, Array]:
+        """The continuous and deterministic sites; discrete sites that are not given are drawn with a fixed key."""
+        model = handlers.substitute(self._model({}), data=dict(discrete))
+        arguments = (self.origin.args, self.origin.kwargs)
+        return constrain_fn(model, *arguments, self.unravel(z), return_deterministic=True)
+
+    def _model(self, index: Mapping[str, Array]) -> ModelFunction:
+        model = handlers.seed(self.origin.model, jax.random.key(0))
+
+        def on_rows(*args: Any, **kwargs: Any) -> Any:
+            with Rows(index=index):
+                return model(*args, **kwargs)
+
+        return on_rows
+
+    def _free_of_discrete(self) -> set[str]:
+        """Names of the sites that no discrete site affects."""
+        sites = self.origin.sites
+        if not sites.discrete:
+            return {*sites.unconstrained, *sites.deterministic}
+        with _explained(sites):
+            traced, structure = trace(self._values, sites.values, *self.inputs)
+        affected = jax.tree.unflatten(structure, depends(traced.jaxpr, len(sites.values)))
+        return {name for name, is_affected in affected.items() if not is_affected}
+
+
+@contextmanager
+def _explained(sites: Sites) -> Iterator[None]:
+    """Run the model without validation, and turn its errors into TargetErrors."""
     try:
-        with warnings.catch_warnings():
-            for harmless in ("Some algorithms will automatically enumerate", "(Site .*)?Out-of-support values"):
-                warnings.filterwarnings("ignore", harmless)
-            made = initialize_model(jax.random.key(0), on_rows, dynamic_args=True, **arguments)
-    except RuntimeError as error:
-        where = impossible(model, args, kwargs)
-        raise TargetError(f"no initial point with a finite log density was found for the model: {where}") from error
+        with unvalidated():
+            yield
+    except TargetError:
+        raise
     except Exception as error:
         raise TargetError(f"the model fails: {explain(error)}{hint(sites.plates)}") from error
-    constrain = made.postprocess_fn({}, *args, **kwargs)
-    if sites.discrete:
-        constrain = _without_discrete(on_rows, arguments, made.param_info.z)
-    unravel = TreeSpace.like(made.param_info.z)
-    return NumPyroTarget(Traced(model, args, dict(kwargs), sites, unravel, made.potential_fn, jax.jit(constrain)))
 
 
 def _check_discrete(sites: Sites) -> None:
@@ -146,20 +179,3 @@ def _check_discrete(sites: Sites) -> None:
             f"the model has discrete latent sites ({', '.join(sites.discrete)}): to have them summed out, pip install "
             "funsor; or sum them out in the model, for example with MixtureSameFamily"
         )
-
-
-def _without_discrete(model: ModelFunction, arguments: dict[str, Any], start: Any) -> Callable[[Any], dict[str, Array]]:
-    """A `constrain` that returns the continuous sites and those deterministic sites that no discrete site affects."""
-
-    def constrain(parameters: Any, seed: Any) -> dict[str, Array]:
-        seeded = handlers.seed(model, seed)
-        return constrain_fn(seeded, *arguments.values(), parameters, return_deterministic=True)
-
-    values = jax.vmap(partial(constrain, start))(jax.random.split(jax.random.key(0), SEEDS))
-    kept = {name for name, value in values.items() if name in start or (value == value[0]).all()}
-
-    def without(parameters: Any) -> dict[str, Array]:
-        values = constrain(parameters, jax.random.key(0))
-        return {name: value for name, value in values.items() if name in kept}
-
-    return without

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpyro
+import numpyro.distributions as dist
 from numpyro import handlers
+from numpyro.distributions import biject_to
 from numpyro.infer import init_to_uniform
+from numpyro.infer.util import helpful_support_errors
 from numpyro.primitives import Messenger
+from numpyro.util import _validate_model
 
 from civi.errors import TargetError
 from civi.problem.target.explain import explain
+from civi.problem.target.program import on_device
 
 ModelFunction = Callable[..., Any]
 
@@ -32,17 +38,29 @@ class Subsample:
 class Sites:
     """The sites of a model.
 
-    `discrete` says of each discrete latent site whether it can be summed out. `plates` holds the plates that may
-    subsample, and `axes` the names of the axes of every site. A plate that contains latent sites always uses all its
-    rows, because each row has its own parameter. So does every plate of a model with discrete sites, because the
-    logarithm of a sum over them is biased on a mini-batch.
+    Attributes:
+        latent: names of the sites to infer.
+        discrete: of each discrete latent site, whether it can be summed out.
+        observed: names of the sites with data.
+        plates: the plates that may subsample. A plate that contains latent sites always uses all its rows, because each
+            row has its own parameter. So does every plate of a model with discrete sites, because the logarithm of a
+            sum over them is biased on a mini-batch.
+        axes: names of the axes of every site.
+        deterministic: names of the deterministic sites.
+        unconstrained: shape of the unconstrained value of each continuous latent site.
+        values: shape of the value of each discrete latent site.
+        nesting: the largest number of nested plates.
     """
 
     latent: list[str]
     discrete: dict[str, bool]
-    observed: dict[str, np.ndarray]
+    observed: list[str]
     plates: dict[str, Subsample]
     axes: dict[str, list[str]]
+    deterministic: list[str]
+    unconstrained: dict[str, Any]
+    values: dict[str, Any]
+    nesting: int
 
 
 class Rows(Messenger):
@@ -65,53 +83,90 @@ class Rows(Messenger):
             return
         size, subsample_size = msg["args"]
         with jax.ensure_compile_time_eval():
-            rows = self.index.get(msg["name"], jnp.arange(size))
+            rows = self.index.get(msg["name"], on_device(np.arange(size)))
         if subsample_size not in (None, size):
             self.plates[msg["name"]] = Subsample(size, subsample_size)
         msg["args"], msg["value"] = (size, len(rows)), rows
 
 
 def sites_of(model: ModelFunction, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Sites:
-    """Run the model once, on all rows; raises TargetError with the reason if it fails or has no latent sites."""
-    trace, plates = _trace(model, args, kwargs)
-    samples = {name: site for name, site in trace.items() if site["type"] == "sample"}
-    latent = {name: site for name, site in samples.items() if not site["is_observed"]}
-    if not latent:
-        raise TargetError("the model has no latent sites: there is nothing to infer")
-    discrete = {name: site["fn"].has_enumerate_support for name, site in latent.items() if _is_discrete(site)}
-    within = {frame.name for site in latent.values() for frame in site["cond_indep_stack"]}
-    return Sites(
-        list(latent),
-        discrete,
-        {name: np.asarray(site["value"]) for name, site in samples.items() if _is_data(site)},
-        {} if discrete or within & set(plates) else plates,
-        {name: _axes(site) for name, site in trace.items() if site["type"] in ("sample", "deterministic")},
-    )
+    """Trace the model once, on all rows; raises TargetError with the reason if it fails or has no latent sites.
+
+    The model runs on abstract values, so nothing is computed or compiled.
+    """
+    found: list[Sites] = []
+
+    def run() -> None:
+        trace, plates = started(model, args, kwargs)
+        found.append(_read(trace, plates))
+
+    with unvalidated():
+        jax.eval_shape(run)
+    return found[0]
 
 
-def impossible(model: ModelFunction, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
-    """Error suffix that lists the sites whose log density is not finite at the initial point."""
-    trace, _ = _trace(model, args, kwargs)
-    found = []
-    for name, site in trace.items():
-        if site["type"] == "sample":
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UserWarning)
-                bad = ~np.isfinite(site["fn"].log_prob(site["value"]))
-            found += [f"{name} ({int(bad.sum())} of {bad.size} values)"] if bad.any() else []
-    return f"not finite at {', '.join(found)}" if found else "its gradient is not finite"
-
-
-def _trace(
+def started(
     model: ModelFunction, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Subsample]]:
-    """The trace of one run of the model, and the plates that subsample."""
+    """The trace of one run of the model at a random start, and the plates that subsample."""
     rows = Rows(handlers.substitute(handlers.seed(model, jax.random.key(0)), substitute_fn=init_to_uniform))
     try:
         with handlers.block():
             return handlers.trace(rows).get_trace(*args, **kwargs), rows.plates
     except Exception as error:
         raise TargetError(f"the model fails: {explain(error)}{hint(rows.plates)}") from error
+
+
+@contextmanager
+def unvalidated() -> Iterator[None]:
+    """Switch off NumPyro's validation, which would compile programs for the parameters that are known."""
+    with numpyro.validation_enabled(False):
+        yield
+
+
+def _read(trace: dict[str, Any], plates: dict[str, Subsample]) -> Sites:
+    """What is known of the sites without their values."""
+    samples = {name: site for name, site in trace.items() if site["type"] == "sample"}
+    latent = {name: site for name, site in samples.items() if not site["is_observed"]}
+    if not latent:
+        raise TargetError("the model has no latent sites: there is nothing to infer")
+    discrete = {name: site["fn"].has_enumerate_support for name, site in latent.items() if _is_discrete(site)}
+    within = {frame.name for site in latent.values() for frame in site["cond_indep_stack"]}
+    _check_latent(trace, latent, "error" if discrete else "loose")
+    return Sites(
+        latent=list(latent),
+        discrete=discrete,
+        observed=[name for name, site in samples.items() if _is_data(site)],
+        plates={} if discrete or within & set(plates) else plates,
+        axes={name: _axes(site) for name, site in trace.items() if site["type"] in ("sample", "deterministic")},
+        deterministic=[name for name, site in trace.items() if site["type"] == "deterministic"],
+        unconstrained={name: _unconstrained(site) for name, site in latent.items() if name not in discrete},
+        values={name: _abstract(site["value"]) for name, site in latent.items() if name in discrete},
+        nesting=max((-frame.dim for site in samples.values() for frame in site["cond_indep_stack"]), default=0),
+    )
+
+
+def _check_latent(trace: dict[str, Any], latent: dict[str, Any], missing_plate: str) -> None:
+    for name, site in latent.items():
+        if isinstance(site["fn"], dist.Delta):
+            raise TargetError(f"the latent site {name} has a delta distribution: use numpyro.deterministic instead")
+    try:
+        _validate_model(trace, plate_warning=missing_plate)
+    except ValueError as error:
+        raise TargetError(f"the model fails: {explain(error)}") from error
+
+
+def _unconstrained(site: Any) -> Any:
+    """Shape of the unconstrained value."""
+    try:
+        with helpful_support_errors(site):
+            return _abstract(biject_to(site["fn"].support).inv(site["value"]))
+    except Exception as error:
+        raise TargetError(f"the model fails at the site {site['name']}: {explain(error)}") from error
+
+
+def _abstract(value: Any) -> Any:
+    return jax.ShapeDtypeStruct(jnp.shape(value), jnp.result_type(value))
 
 
 def _is_discrete(site: Any) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array
 
 from civi.errors import TargetError
@@ -31,9 +32,12 @@ class TreeSpace:
 
     @classmethod
     def like(cls, example: Any) -> TreeSpace:
-        """The space of pytrees with the structure and the shapes of `example`."""
-        leaves, structure = jax.tree.flatten(example)
-        return cls(structure, tuple(jnp.shape(leaf) for leaf in leaves))
+        """The space of pytrees with the structure and the shapes of `example`.
+
+        Raises TargetError if a leaf is not a number or an array of numbers.
+        """
+        leaves, structure = jax.tree_util.tree_flatten_with_path(example)
+        return cls(structure, tuple(_shape(path, leaf) for path, leaf in leaves))
 
     @property
     def sizes(self) -> list[int]:
@@ -51,6 +55,17 @@ class TreeSpace:
         parts = jnp.split(z, ends[:-1])
         leaves = [part.reshape(shape) for part, shape in zip(parts, self.shapes, strict=True)]
         return jax.tree.unflatten(self.structure, leaves)
+
+
+def _shape(path: Any, leaf: Any) -> tuple[int, ...]:
+    if isinstance(leaf, jax.ShapeDtypeStruct):
+        return leaf.shape
+    array = np.asarray(leaf)
+    if array.dtype.kind not in "fiubc":
+        name = jax.tree_util.keystr(path, simple=True, separator=".")
+        where = f" at {name}" if name else ""
+        raise TargetError(f"the example must contain numbers only, not {leaf!r}{where}: give one for each parameter")
+    return array.shape
 
 
 @dataclass(frozen=True)

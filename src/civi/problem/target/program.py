@@ -1,0 +1,157 @@
+"""Python functions as programs: traced once, with the arrays that they use as arguments and not as constants.
+
+Two programs are equal if they do the same to arrays of the same shapes. A compiled function of a program and its
+constants is therefore reused for other data of the same shapes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """A traced function.
+
+    Attributes:
+        jaxpr: its operations.
+        places: the position in the pool of each array that it uses.
+        structure: the structure of its result.
+        digest: what equality means: the text of the operations, the nested constants and the structures.
+    """
+
+    jaxpr: Jaxpr
+    places: tuple[int, ...]
+    structure: Any
+    digest: str
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Program) and self.digest == other.digest
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+
+@dataclass
+class Pool:
+    """The arrays that programs use, each held once. NumPy arrays become JAX arrays."""
+
+    arrays: list[Any] = field(default_factory=list)
+    origins: list[Any] = field(default_factory=list)
+
+    def place(self, array: Any) -> int:
+        """The position of this array, which is added unless the pool has it."""
+        for i, (origin, held) in enumerate(zip(self.origins, self.arrays, strict=True)):
+            if array is origin or array is held or same_array(origin, array):
+                return i
+        self.origins.append(array)
+        self.arrays.append(array if isinstance(array, jax.Array) else on_device(array))
+        return len(self.arrays) - 1
+
+    def program(self, traced: ClosedJaxpr, structure: Any, origin: Any = None) -> Program:
+        """The program of a trace, whose constants are added to the pool.
+
+        Args:
+            traced: the trace.
+            structure: the structure of the result.
+            origin: the user's function. Only its code counts, so that programs do not keep its data alive.
+        """
+        places = tuple(self.place(array) for array in traced.consts)
+        key = (text(traced), _nested(traced.jaxpr), places, str(structure), repr(_code(origin)))
+        return Program(traced.jaxpr, places, structure, hashlib.sha256(repr(key).encode()).hexdigest())
+
+
+def trace(function: Callable[..., Any], *inputs: Any) -> tuple[ClosedJaxpr, Any]:
+    """The operations of a function of inputs of these shapes, and the structure of its result.
+
+    The lambda is new at each call, because JAX caches traces by function.
+    """
+    traced, shapes = jax.make_jaxpr(lambda *values: function(*values), return_shape=True)(*inputs)
+    return traced, jax.tree.structure(shapes)
+
+
+@partial(jax.jit, static_argnums=0, inline=True)
+def evaluate(program: Program, constants: tuple[Any, ...], *inputs: Any) -> Any:
+    """The result of a program, compiled once for all programs that are equal."""
+    flat = [
+        jnp.asarray(value, variable.aval.dtype)
+        for variable, value in zip(program.jaxpr.invars, jax.tree.leaves(inputs), strict=True)
+    ]
+    results = jax.core.eval_jaxpr(program.jaxpr, [constants[i] for i in program.places], *flat)
+    return jax.tree.unflatten(program.structure, results)
+
+
+def on_device(array: Any, dtype: Any = None) -> Any:
+    """A JAX array of these values. Unlike jnp.asarray, this compiles nothing."""
+    values = np.asarray(array)
+    return jax.device_put(values.astype(dtype or jax.dtypes.canonicalize_dtype(values.dtype), copy=False))
+
+
+def text(traced: ClosedJaxpr) -> str:
+    """The operations in words, without addresses in memory."""
+    return re.sub(r"0x[0-9a-f]+", "", str(traced.jaxpr))
+
+
+def same_array(a: Any, b: Any) -> bool:
+    """Whether two constants are equal in type, shape and every element; NaN equals NaN."""
+    if a is b:
+        return True
+    if (np.shape(a), jnp.result_type(a)) != (np.shape(b), jnp.result_type(b)):
+        return False
+    if jnp.issubdtype(jnp.result_type(a), jax.dtypes.prng_key):
+        a, b = jax.random.key_data(a), jax.random.key_data(b)
+    return np.array_equal(np.asarray(a), np.asarray(b), equal_nan=np.asarray(a).dtype.kind in "fc")
+
+
+def depends(jaxpr: Jaxpr, inputs: int) -> list[bool]:
+    """For each result, whether one of the first `inputs` inputs may affect it."""
+    affected = set(map(id, jaxpr.invars[:inputs]))
+    for equation in jaxpr.eqns:
+        if any(id(variable) in affected for variable in equation.invars):
+            affected |= set(map(id, equation.outvars))
+    return [not isinstance(variable, Literal) and id(variable) in affected for variable in jaxpr.outvars]
+
+
+def _nested(jaxpr: Jaxpr) -> list[str]:
+    """Digests of the constants inside of nested programs, which stay there, and a new mark for each Python callback."""
+    found = []
+    for equation in jaxpr.eqns:
+        if "callback" in equation.primitive.name:
+            found.append(f"callback {secrets.token_hex(16)}")
+        for inner in _programs(list(equation.params.values())):
+            if isinstance(inner, ClosedJaxpr):
+                found += [hashlib.sha256(np.asarray(_plain(array)).tobytes()).hexdigest() for array in inner.consts]
+            found += _nested(inner.jaxpr if isinstance(inner, ClosedJaxpr) else inner)
+    return found
+
+
+def _programs(values: Any) -> Iterator[Any]:
+    for value in values:
+        if isinstance(value, ClosedJaxpr | Jaxpr):
+            yield value
+        elif isinstance(value, tuple | list):
+            yield from _programs(value)
+
+
+def _plain(array: Any) -> Any:
+    is_key = jnp.issubdtype(jnp.result_type(array), jax.dtypes.prng_key)
+    return jax.random.key_data(array) if is_key else array
+
+
+def _code(function: Any) -> Any:
+    """The code of a function, without the values that it captures."""
+    while isinstance(function, partial):
+        function = function.func
+    code = getattr(function, "__code__", None)
+    return (code.co_code, code.co_names, code.co_filename, code.co_firstlineno) if code else type(function).__qualname__
