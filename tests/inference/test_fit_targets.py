@@ -85,11 +85,6 @@ def keeping(z):
         (lambda z: jnp.nan * z.sum(), {"dim": 2}, "not finite around any"),
         (lambda z: -jnp.inf * (1 + z @ z), {"dim": 2}, "not finite around any"),
         (
-            beside,
-            {"y": np.array([-1.0, 0.1, -0.2])},
-            "no initial point with a finite log density was found for the model: not finite at y (2 of",
-        ),
-        (
             level,
             {"scale": 0.5, "y": np.array([1.0, np.nan, 2.0, 0.0, np.nan])},
             "the data contain NaN, in y (2 of 5 values)",

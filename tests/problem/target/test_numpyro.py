@@ -65,7 +65,7 @@ def test_mini_batches_of_another_size_are_prepared_first():
     with pytest.raises(TargetError, match=r"mini-batches of 20 rows, only for \[8\]: prepare it with with_batch"):
         target.batch(jax.random.key(0), 20)
     larger = with_batch(target, space, 20)
-    assert len(larger.constants) == len(target.constants) == 3
+    assert len(larger.constants) == len(target.constants) == 4
     batch, z = larger.batch(jax.random.key(0), 20), np.array([0.3, -0.8])
     rows = np.asarray(batch.index["rows"])
     likelihood = stats.norm.logpdf(Y[rows], DESIGN[rows] @ z, NOISE).sum() * ROWS / 20

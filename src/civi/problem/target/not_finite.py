@@ -7,11 +7,10 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpyro
 from jaxtyping import Array
 
 from civi.errors import TargetError
-from civi.problem.target.numpyro_sites import started
+from civi.problem.target.numpyro_sites import light_validation, started
 from civi.problem.target.traced import ModelSpace, Origin
 
 
@@ -36,7 +35,7 @@ def _where(origin: Origin) -> str:
         return {name: ((~jnp.isfinite(value)).sum(), jnp.asarray(value.size)) for name, value in values.items()}
 
     try:
-        with numpyro.validation_enabled():
+        with light_validation():
             found = {name: (int(bad), int(size)) for name, (bad, size) in jax.jit(counts)().items()}
     except TargetError as error:
         return str(error)

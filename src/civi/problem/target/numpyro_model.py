@@ -21,7 +21,7 @@ from numpyro.infer.util import constrain_fn, potential_energy
 
 from civi.errors import TargetError
 from civi.problem.target.explain import explain
-from civi.problem.target.numpyro_sites import ModelFunction, Rows, Sites, hint, sites_of, unvalidated
+from civi.problem.target.numpyro_sites import ModelFunction, Rows, Sites, hint, sites_of, light_validation
 from civi.problem.target.program import Pool, Program, depends, on_device, trace
 from civi.problem.target.purity import pure_trace
 from civi.problem.target.space import TreeSpace
@@ -151,9 +151,9 @@ class Reading:
 
 @contextmanager
 def _explained(sites: Sites) -> Iterator[None]:
-    """Run the model without validation, and turn its errors into TargetErrors."""
+    """Run the model with light validation, and turn its errors into TargetErrors."""
     try:
-        with unvalidated():
+        with light_validation():
             yield
     except TargetError:
         raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 from numpyro import handlers
-from numpyro.distributions import biject_to
+from numpyro.distributions import biject_to, constraints
 from numpyro.infer import init_to_uniform
 from numpyro.infer.util import helpful_support_errors
 from numpyro.primitives import Messenger
@@ -100,7 +101,7 @@ def sites_of(model: ModelFunction, args: tuple[Any, ...], kwargs: Mapping[str, A
         trace, plates = started(model, args, kwargs)
         found.append(_read(trace, plates))
 
-    with unvalidated():
+    with light_validation():
         jax.eval_shape(run)
     return found[0]
 
@@ -118,10 +119,30 @@ def started(
 
 
 @contextmanager
-def unvalidated() -> Iterator[None]:
-    """Switch off NumPyro's validation, which would compile programs for the parameters that are known."""
-    with numpyro.validation_enabled(False):
-        yield
+def light_validation() -> Iterator[None]:
+    """Check only those parameters of distributions that NumPy can check.
+
+    NumPyro's own check computes with the known parameters in JAX, for which it compiles programs. The checks of values
+    against supports stay, because they make the log density -inf outside of a support.
+    """
+    full_check = dist.Distribution.validate_args
+    dist.Distribution.validate_args = _check_numbers  # type: ignore[method-assign]
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "(Site .*)?Out-of-support values")
+            yield
+    finally:
+        dist.Distribution.validate_args = full_check  # type: ignore[method-assign]
+
+
+def _check_numbers(self: dist.Distribution, strict: bool = True) -> None:
+    for name, value in self.get_args().items():
+        constraint = self.arg_constraints[name]
+        if constraints.is_dependent(constraint) or constraint.event_dim or not isinstance(value, float | int | np.ndarray):
+            continue
+        is_valid = constraint(value)
+        if isinstance(is_valid, bool | np.bool_ | np.ndarray) and not np.all(is_valid):
+            raise ValueError(f"{type(self).__name__} distribution got invalid {name} parameter.")
 
 
 def _read(trace: dict[str, Any], plates: dict[str, Subsample]) -> Sites:
