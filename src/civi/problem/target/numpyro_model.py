@@ -20,6 +20,7 @@ from numpyro import handlers
 from numpyro.infer.util import constrain_fn, potential_energy
 
 from civi.errors import TargetError
+from civi.problem.target.centring import Centring, coordinate_name, parameters
 from civi.problem.target.explain import explain
 from civi.problem.target.numpyro_sites import ModelFunction, Rows, Sites, hint, sites_of, light_validation
 from civi.problem.target.program import Pool, Program, depends, on_device, trace
@@ -29,7 +30,7 @@ from civi.problem.target.traced import ModelSpace, Origin, TracedTarget, batch_s
 
 
 def numpyro_target(
-    model: ModelFunction, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    model: ModelFunction, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, reparam: bool = True
 ) -> tuple[TracedTarget, ModelSpace]:
     """The model as a target, and the map from z to its sites; raises TargetError if it cannot be fitted.
 
@@ -40,6 +41,8 @@ def numpyro_target(
         model: a NumPyro model.
         args: its positional arguments.
         kwargs: its keyword arguments.
+        reparam: whether location-scale sites whose location or scale is latent get a degree of centring. It is 1 at
+            first, which is the model as written.
     """
     sites = sites_of(model, args, kwargs)
     _check_discrete(sites)
@@ -48,14 +51,23 @@ def numpyro_target(
             lambda leaf: on_device(leaf) if isinstance(leaf, np.ndarray) else leaf, (args, kwargs)
         )
     reading = Reading(Origin(model, args, dict(kwargs), sites), TreeSpace.like(sites.unconstrained))
+    if reparam and sites.location_scale:
+        reading = replace(reading, centred=reading.hierarchical())
     pool = Pool()
     density = reading.density(pool)
     batches = tuple((plate.subsample_size, reading.on_batch(pool, plate.subsample_size)) for plate in reading.first)
     constrain = reading.constrain(pool)
-    constants, degrees = tuple(pool.arrays), on_device(np.ones(0))
-    plates = tuple(sites.plates.items())
-    target = TracedTarget(density, reading.unravel.dim, constants, degrees, plates=plates, batches=batches)
-    return target, ModelSpace(constrain, constants, degrees, origin=reading.origin)
+    constants, degrees = tuple(pool.arrays), on_device(np.ones(len(reading.centred)))
+    target = TracedTarget(
+        program=density,
+        dim=reading.unravel.dim,
+        constants=constants,
+        degrees=degrees,
+        centred_sites=reading.centred,
+        plates=tuple(sites.plates.items()),
+        batches=batches,
+    )
+    return target, ModelSpace(constrain, constants, degrees, reading.centred, reading.origin)
 
 
 def with_batch(target: TracedTarget, space: ModelSpace, count: int) -> TracedTarget:
@@ -68,7 +80,7 @@ def with_batch(target: TracedTarget, space: ModelSpace, count: int) -> TracedTar
     """
     if count in dict(target.batches) or space.origin is None:
         return target
-    reading = Reading(space.origin, TreeSpace.like(space.origin.sites.unconstrained))
+    reading = Reading(space.origin, TreeSpace.like(space.origin.sites.unconstrained), target.centred_sites)
     pool = Pool(list(target.constants), list(target.constants))
     program = reading.on_batch(pool, count)
     return replace(target, constants=tuple(pool.arrays), batches=(*target.batches, (count, program)))
@@ -76,10 +88,11 @@ def with_batch(target: TracedTarget, space: ModelSpace, count: int) -> TracedTar
 
 @dataclass(frozen=True)
 class Reading:
-    """Traces of a model. `unravel` maps z to the unconstrained sites."""
+    """Traces of a model. `unravel` maps z to the unconstrained sites; `centred` are those with a degree of centring."""
 
     origin: Origin
     unravel: TreeSpace
+    centred: tuple[str, ...] = ()
 
     @property
     def first(self) -> list[Any]:
@@ -89,7 +102,7 @@ class Reading:
     @property
     def inputs(self) -> tuple[Any, Any]:
         """Shapes of z and of the degrees of centring."""
-        return jax.ShapeDtypeStruct((self.unravel.dim,), float), jax.ShapeDtypeStruct((0,), float)
+        return jax.ShapeDtypeStruct((self.unravel.dim,), float), jax.ShapeDtypeStruct((len(self.centred),), float)
 
     def density(self, pool: Pool) -> Program:
         """The log density on all rows."""
@@ -114,23 +127,44 @@ class Reading:
         with _explained(self.origin.sites):
             return pool.program(*trace(constrain, *self.inputs), self.origin.model)
 
+    def hierarchical(self) -> tuple[str, ...]:
+        """Names of the location-scale sites whose location or scale depends on latent sites."""
+        names = self.origin.sites.location_scale
+
+        def of_sites(z: Array) -> dict[str, Any]:
+            model = handlers.trace(self._model({}, ()))
+            constrain_fn(model, self.origin.args, self.origin.kwargs, self.unravel(z))
+            return {name: parameters(model.trace[name]["fn"]) for name in names}
+
+        with _explained(self.origin.sites):
+            traced, structure = trace(of_sites, self.inputs[0])
+        dependent = jax.tree.unflatten(structure, depends(traced.jaxpr, 1))
+        return tuple(name for name in names if any(dependent[name]))
+
     def _log_prob(self, z: Array, degrees: Array, index: Mapping[str, Array]) -> Array:
-        model, sites = self._model(index), self.origin.sites
+        model, sites = self._model(index, degrees), self.origin.sites
         if sites.discrete:
             from numpyro.contrib.funsor import config_enumerate, enum  # noqa: PLC0415 start-up time
 
             model = enum(config_enumerate(model), -sites.nesting - 1)
         arguments = (self.origin.args, self.origin.kwargs)
-        return -potential_energy(model, *arguments, self.unravel(z), enum=bool(sites.discrete))
+        return -potential_energy(model, *arguments, self._coordinates(z), enum=bool(sites.discrete))
 
     def _values(self, discrete: Mapping[str, Array], z: Array, degrees: Array) -> dict[str, Array]:
         """The continuous and deterministic sites; discrete sites that are not given are drawn with a fixed key."""
-        model = handlers.substitute(self._model({}), data=dict(discrete))
+        model = handlers.substitute(self._model({}, degrees), data=dict(discrete))
         arguments = (self.origin.args, self.origin.kwargs)
-        return constrain_fn(model, *arguments, self.unravel(z), return_deterministic=True)
+        return constrain_fn(model, *arguments, self._coordinates(z), return_deterministic=True)
 
-    def _model(self, index: Mapping[str, Array]) -> ModelFunction:
+    def _coordinates(self, z: Array) -> dict[str, Array]:
+        """The unconstrained sites; one with a degree of centring has the name of its coordinate."""
+        return {coordinate_name(name) if name in self.centred else name: part for name, part in self.unravel(z).items()}
+
+    def _model(self, index: Mapping[str, Array], degrees: Any) -> ModelFunction:
         model = handlers.seed(self.origin.model, jax.random.key(0))
+        if self.centred:
+            config = {name: Centring(degrees[i]) for i, name in enumerate(self.centred)}
+            model = handlers.reparam(model, config=config)
 
         def on_rows(*args: Any, **kwargs: Any) -> Any:
             with Rows(index=index):

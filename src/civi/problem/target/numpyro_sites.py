@@ -21,6 +21,7 @@ from numpyro.primitives import Messenger
 from numpyro.util import _validate_model
 
 from civi.errors import TargetError
+from civi.problem.target.centring import REPARAMETERISED, is_location_scale
 from civi.problem.target.explain import explain
 from civi.problem.target.program import on_device
 
@@ -51,6 +52,7 @@ class Sites:
         unconstrained: shape of the unconstrained value of each continuous latent site.
         values: shape of the value of each discrete latent site.
         nesting: the largest number of nested plates.
+        location_scale: names of the latent sites that could have a degree of centring.
     """
 
     latent: list[str]
@@ -62,6 +64,7 @@ class Sites:
     unconstrained: dict[str, Any]
     values: dict[str, Any]
     nesting: int
+    location_scale: list[str]
 
 
 class Rows(Messenger):
@@ -164,7 +167,15 @@ def _read(trace: dict[str, Any], plates: dict[str, Subsample]) -> Sites:
         unconstrained={name: _unconstrained(site) for name, site in latent.items() if name not in discrete},
         values={name: _abstract(site["value"]) for name, site in latent.items() if name in discrete},
         nesting=max((-frame.dim for site in samples.values() for frame in site["cond_indep_stack"]), default=0),
+        location_scale=[] if discrete else _location_scale(trace, latent),
     )
+
+
+def _location_scale(trace: dict[str, Any], latent: dict[str, Any]) -> list[str]:
+    """The location-scale sites, without those that come from a reparameterisation in the model itself."""
+    made = {f"{name}_{ending}" for name in trace for ending in REPARAMETERISED if trace[name]["type"] == "deterministic"}
+    return [name for name, site in latent.items() if name not in made and is_location_scale(site)]
+
 
 
 def _check_latent(trace: dict[str, Any], latent: dict[str, Any], missing_plate: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -74,7 +75,7 @@ class TracedTarget(eqx.Module):
         }
         return replace(self, program=programs[count], index=index)
 
-    def with_degrees(self, values: ArrayLike) -> TracedTarget:
+    def with_degrees(self, values: ArrayLike | Sequence[float]) -> TracedTarget:
         """The same posterior in other coordinates: `values` are the degrees of centring of `centred_sites`."""
         return replace(self, degrees=checked_degrees(values, self.centred_sites))
 
@@ -113,7 +114,7 @@ class ModelSpace:
         """The sites by name."""
         return evaluate(self.program, self.constants, z, self.degrees)
 
-    def with_degrees(self, values: ArrayLike) -> ModelSpace:
+    def with_degrees(self, values: ArrayLike | Sequence[float]) -> ModelSpace:
         """The map from the coordinates of `TracedTarget.with_degrees(values)`."""
         return replace(self, degrees=checked_degrees(values, self.centred_sites))
 
@@ -123,7 +124,7 @@ def batch_sizes(plates: tuple[tuple[str, Subsample], ...], count: int) -> dict[s
     return {name: plate.subsample_size if i else count for i, (name, plate) in enumerate(plates)}
 
 
-def checked_degrees(values: ArrayLike, names: tuple[str, ...]) -> Array:
+def checked_degrees(values: ArrayLike | Sequence[float], names: tuple[str, ...]) -> Array:
     """The degrees as an array; raises SettingError unless there is one from 0 to 1 for each name."""
     if isinstance(values, jax.core.Tracer):
         return jnp.broadcast_to(values, (len(names),))

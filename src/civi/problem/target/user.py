@@ -30,6 +30,8 @@ def user_target(
     kwargs: Mapping[str, Any],
     dim: int | None,
     example: Any,
+    *,
+    reparam: bool = True,
 ) -> tuple[TracedTarget, Callable[[Array], Any]]:
     """The target in R^dim, and the map from R^dim back to the user's space. Nothing is compiled.
 
@@ -39,6 +41,7 @@ def user_target(
         kwargs: further keyword arguments of `target`.
         dim: length of the vector z.
         example: a pytree with the structure and shapes of z; give either this or `dim`.
+        reparam: whether hierarchical sites of a model get a degree of centring (see `TracedTarget.with_degrees`).
     """
     if dim is not None and example is not None:
         raise SettingError("give dim (for a log density of a vector) or example (of a pytree), not both")
@@ -50,7 +53,10 @@ def user_target(
     missing = with_nan(named)
     try:
         made: tuple[TracedTarget, Callable[[Array], Any]]
-        made = _density(target, args, kwargs, dim, example) if is_density else numpyro_target(target, args, kwargs)
+        if is_density:
+            made = _density(target, args, kwargs, dim, example)
+        else:
+            made = numpyro_target(target, args, kwargs, reparam=reparam)
     except TargetError as error:
         raise TargetError(f"{error}{with_unusable(named)}{missing}") from error.__cause__
     if missing and not _finite_somewhere(made[0]):
