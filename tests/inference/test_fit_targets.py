@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
+import pandas as pd
 import pytest
 from scipy import stats
 
@@ -104,6 +105,44 @@ def keeping(z):
 def test_a_target_that_cannot_be_fitted_is_refused(target, options, message):
     with pytest.raises(TargetError, match=re.escape(message)):
         civi.fit(target, key=jax.random.key(0), progress=False, **options)
+
+
+def by_group(group, y):
+    mu = numpyro.sample("mu", dist.Normal(0, 2).expand([2]))
+    numpyro.sample("y", dist.Normal(mu[group], 1.0), obs=y)
+
+
+@pytest.mark.parametrize(
+    ("target", "args", "options", "message"),
+    [
+        (lambda z: -z @ z, (), {}, "missing a required argument: 'z'; for a log density of z, give dim"),
+        (lambda z: -z @ z, (np.ones(2),), {}, "no latent sites: there is nothing to infer; for a log density of z, give dim"),
+        (lambda z: 3.0, (), {"dim": 2}, "the log density is constant: its value does not depend on z"),
+        (by_group, (np.array(["0", "1"]), np.ones(2)), {}, "the data contain text, in group: code it as whole numbers"),
+        (level, (0.5, ["a", "b"]), {}, "the data contain text, in y: code it as whole numbers"),
+        (by_group, (pd.Series([0, 1]), np.ones(2)), {}, "group is a table: give group.to_numpy()"),
+        (by_group, (np.zeros(0, int), np.zeros(0)), {}, "the data group are empty (an array of shape (0,))"),
+        (lambda z: -z["a"], (), {"example": {"a": "x"}}, "the example must contain numbers only, not 'x' at a"),
+        (lambda z: z.sum().astype(int), (), {"dim": 2}, "must return a floating-point number, not one of type int32"),
+        (lambda z: (z[0], z[1]), (), {"dim": 2}, "must return one number for one z, not 2 arrays"),
+        (level, (-1.0, np.ones(5)), {}, "Normal distribution got invalid scale parameter"),
+    ],
+)
+def test_a_target_that_cannot_be_read_is_refused_in_one_line(target, args, options, message):
+    with pytest.raises(TargetError, match=re.escape(message)) as refused:
+        user_target(target, args, {}, options.get("dim"), options.get("example"))
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("dim", [True, 0])
+def test_a_dimension_that_is_no_count_is_refused(dim):
+    with pytest.raises(SettingError, match="dim must be a whole number from 1"):
+        user_target(unit_normal, (), {}, dim, None)
+
+
+def test_data_inside_of_jit_are_refused():
+    with pytest.raises(SettingError, match="call it outside of jit, vmap and grad"):
+        jax.jit(lambda y: user_target(level, (0.5, y), {}, None, None)[0].log_prob(jnp.zeros(1)))(jnp.ones(5))
 
 
 def test_missing_values_that_the_model_masks_are_no_reason_to_refuse():

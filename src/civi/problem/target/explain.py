@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from jax import errors as jax_errors
 
+GIVE_DIM = "; for a log density of z, give dim (the length of z) or example (a pytree like z)"
 ADVICE: tuple[tuple[type[Exception], str], ...] = (
     (
         jax_errors.TracerBoolConversionError,

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from civi.errors import TargetError
-from civi.problem.target.numpyro_sites import light_validation, started
+from civi.problem.target.numpyro_sites import started
 from civi.problem.target.traced import ModelSpace, Origin
 
 
@@ -35,8 +35,7 @@ def _where(origin: Origin) -> str:
         return {name: ((~jnp.isfinite(value)).sum(), jnp.asarray(value.size)) for name, value in values.items()}
 
     try:
-        with light_validation():
-            found = {name: (int(bad), int(size)) for name, (bad, size) in jax.jit(counts)().items()}
+        found = {name: (int(bad), int(size)) for name, (bad, size) in jax.jit(counts)().items()}
     except TargetError as error:
         return str(error)
     shown = [f"{name} ({bad} of {size} values)" for name, (bad, size) in found.items() if bad]

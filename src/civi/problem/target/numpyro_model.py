@@ -6,8 +6,7 @@ out. The model is traced, and nothing is compiled.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import Any
@@ -21,8 +20,7 @@ from numpyro.infer.util import constrain_fn, potential_energy
 
 from civi.errors import TargetError
 from civi.problem.target.centring import Centring, coordinate_name, parameters
-from civi.problem.target.explain import explain
-from civi.problem.target.numpyro_sites import ModelFunction, Rows, Sites, hint, sites_of, light_validation
+from civi.problem.target.numpyro_sites import ModelFunction, Rows, Sites, explained, sites_of
 from civi.problem.target.program import Pool, Program, depends, on_device, trace
 from civi.problem.target.purity import pure_trace
 from civi.problem.target.space import TreeSpace
@@ -106,7 +104,7 @@ class Reading:
 
     def density(self, pool: Pool) -> Program:
         """The log density on all rows."""
-        with _explained(self.origin.sites):
+        with explained(self.origin.sites.plates):
             traced = pure_trace(self._log_prob, *self.inputs, {})
         return pool.program(traced, jax.tree.structure(0), self.origin.model)
 
@@ -114,7 +112,7 @@ class Reading:
         """The log density on `count` rows of the first plate that subsamples."""
         sizes = batch_sizes(tuple(self.origin.sites.plates.items()), count)
         index = {name: jax.ShapeDtypeStruct((size,), jnp.int32) for name, size in sizes.items()}
-        with _explained(self.origin.sites):
+        with explained(self.origin.sites.plates):
             return pool.program(*trace(self._log_prob, *self.inputs, index), self.origin.model)
 
     def constrain(self, pool: Pool) -> Program:
@@ -124,7 +122,7 @@ class Reading:
         def constrain(z: Array, degrees: Array) -> dict[str, Array]:
             return {name: value for name, value in self._values({}, z, degrees).items() if name in kept}
 
-        with _explained(self.origin.sites):
+        with explained(self.origin.sites.plates):
             return pool.program(*trace(constrain, *self.inputs), self.origin.model)
 
     def hierarchical(self) -> tuple[str, ...]:
@@ -136,7 +134,7 @@ class Reading:
             constrain_fn(model, self.origin.args, self.origin.kwargs, self.unravel(z))
             return {name: parameters(model.trace[name]["fn"]) for name in names}
 
-        with _explained(self.origin.sites):
+        with explained(self.origin.sites.plates):
             traced, structure = trace(of_sites, self.inputs[0])
         dependent = jax.tree.unflatten(structure, depends(traced.jaxpr, 1))
         return tuple(name for name in names if any(dependent[name]))
@@ -177,22 +175,10 @@ class Reading:
         sites = self.origin.sites
         if not sites.discrete:
             return {*sites.unconstrained, *sites.deterministic}
-        with _explained(sites):
+        with explained(sites.plates):
             traced, structure = trace(self._values, sites.values, *self.inputs)
         affected = jax.tree.unflatten(structure, depends(traced.jaxpr, len(sites.values)))
         return {name for name, is_affected in affected.items() if not is_affected}
-
-
-@contextmanager
-def _explained(sites: Sites) -> Iterator[None]:
-    """Run the model with light validation, and turn its errors into TargetErrors."""
-    try:
-        with light_validation():
-            yield
-    except TargetError:
-        raise
-    except Exception as error:
-        raise TargetError(f"the model fails: {explain(error)}{hint(sites.plates)}") from error
 
 
 def _check_discrete(sites: Sites) -> None:

@@ -22,7 +22,7 @@ from numpyro.util import _validate_model
 
 from civi.errors import TargetError
 from civi.problem.target.centring import REPARAMETERISED, is_location_scale
-from civi.problem.target.explain import explain
+from civi.problem.target.explain import GIVE_DIM, explain
 from civi.problem.target.program import on_device
 
 ModelFunction = Callable[..., Any]
@@ -81,8 +81,8 @@ class Rows(Messenger):
         super().__init__(fn)
 
     def process_message(self, msg: Any) -> None:
-        if msg["type"] == "sample" and isinstance(msg["value"], np.ndarray):
-            msg["value"] = jnp.asarray(msg["value"])
+        if msg["type"] == "sample" and isinstance(msg["value"], np.ndarray | list | tuple):
+            msg["value"] = jnp.asarray(np.asarray(msg["value"]))
         if msg["type"] != "plate":
             return
         size, subsample_size = msg["args"]
@@ -104,7 +104,7 @@ def sites_of(model: ModelFunction, args: tuple[Any, ...], kwargs: Mapping[str, A
         trace, plates = started(model, args, kwargs)
         found.append(_read(trace, plates))
 
-    with light_validation():
+    with explained({}):
         jax.eval_shape(run)
     return found[0]
 
@@ -114,11 +114,20 @@ def started(
 ) -> tuple[dict[str, Any], dict[str, Subsample]]:
     """The trace of one run of the model at a random start, and the plates that subsample."""
     rows = Rows(handlers.substitute(handlers.seed(model, jax.random.key(0)), substitute_fn=init_to_uniform))
+    with explained(rows.plates), handlers.block():
+        return handlers.trace(rows).get_trace(*args, **kwargs), rows.plates
+
+
+@contextmanager
+def explained(plates: Mapping[str, Subsample]) -> Iterator[None]:
+    """Run a model with light validation, and turn its errors into TargetErrors."""
     try:
-        with handlers.block():
-            return handlers.trace(rows).get_trace(*args, **kwargs), rows.plates
+        with light_validation():
+            yield
+    except TargetError:
+        raise
     except Exception as error:
-        raise TargetError(f"the model fails: {explain(error)}{hint(rows.plates)}") from error
+        raise TargetError(f"the model fails: {explain(error)}{hint(plates)}") from error
 
 
 @contextmanager
@@ -153,7 +162,7 @@ def _read(trace: dict[str, Any], plates: dict[str, Subsample]) -> Sites:
     samples = {name: site for name, site in trace.items() if site["type"] == "sample"}
     latent = {name: site for name, site in samples.items() if not site["is_observed"]}
     if not latent:
-        raise TargetError("the model has no latent sites: there is nothing to infer")
+        raise TargetError(f"the model has no latent sites: there is nothing to infer{GIVE_DIM}")
     discrete = {name: site["fn"].has_enumerate_support for name, site in latent.items() if _is_discrete(site)}
     within = {frame.name for site in latent.values() for frame in site["cond_indep_stack"]}
     _check_latent(trace, latent, "error" if discrete else "loose")
@@ -182,10 +191,7 @@ def _check_latent(trace: dict[str, Any], latent: dict[str, Any], missing_plate: 
     for name, site in latent.items():
         if isinstance(site["fn"], dist.Delta):
             raise TargetError(f"the latent site {name} has a delta distribution: use numpyro.deterministic instead")
-    try:
-        _validate_model(trace, plate_warning=missing_plate)
-    except ValueError as error:
-        raise TargetError(f"the model fails: {explain(error)}") from error
+    _validate_model(trace, plate_warning=missing_plate)
 
 
 def _unconstrained(site: Any) -> Any:

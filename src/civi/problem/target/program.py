@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -50,11 +50,17 @@ class Pool:
     arrays: list[Any] = field(default_factory=list)
     origins: list[Any] = field(default_factory=list)
 
-    def place(self, array: Any) -> int:
-        """The position of this array, which is added unless the pool has it."""
-        for i, (origin, held) in enumerate(zip(self.origins, self.arrays, strict=True)):
-            if array is origin or array is held or same_array(origin, array):
-                return i
+    def places(self, arrays: Sequence[Any]) -> tuple[int, ...]:
+        """The positions of these arrays, each its own; those that the pool does not have are added."""
+        found: list[int] = []
+        for array in arrays:
+            free = [i for i in range(len(self.arrays)) if i not in found]
+            same = [i for i in free if array is self.origins[i] or array is self.arrays[i]]
+            same = same or [i for i in free if same_array(array, self.origins[i])]
+            found.append(same[0] if same else self._add(array))
+        return tuple(found)
+
+    def _add(self, array: Any) -> int:
         self.origins.append(array)
         self.arrays.append(array if isinstance(array, jax.Array) else on_device(array))
         return len(self.arrays) - 1
@@ -67,7 +73,7 @@ class Pool:
             structure: the structure of the result.
             origin: the user's function. Only its code counts, so that programs do not keep its data alive.
         """
-        places = tuple(self.place(array) for array in traced.consts)
+        places = self.places(traced.consts)
         key = (text(traced), _nested(traced.jaxpr), places, str(structure), repr(_code(origin)))
         return Program(traced.jaxpr, places, structure, hashlib.sha256(repr(key).encode()).hexdigest())
 
@@ -75,10 +81,35 @@ class Pool:
 def trace(function: Callable[..., Any], *inputs: Any) -> tuple[ClosedJaxpr, Any]:
     """The operations of a function of inputs of these shapes, and the structure of its result.
 
-    The lambda is new at each call, because JAX caches traces by function.
+    The lambda is new at each call, because JAX caches traces by function. Arrays that a nested jitted function captures
+    are constants of that function, and become constants of the whole by a second trace.
     """
     traced, shapes = jax.make_jaxpr(lambda *values: function(*values), return_shape=True)(*inputs)
+    if any(_captures(equation) for equation in traced.eqns):
+        traced = jax.make_jaxpr(partial(_run, traced.jaxpr, traced.consts))(*jax.tree.leaves(inputs))
     return traced, jax.tree.structure(shapes)
+
+
+def _captures(equation: Any) -> bool:
+    """Whether this is a call of a jitted function with constants of its own, here or further down."""
+    inner = equation.params.get("jaxpr") if equation.primitive.name == "jit" else None
+    return inner is not None and (bool(inner.consts) or any(map(_captures, inner.eqns)))
+
+
+def _run(jaxpr: Jaxpr, constants: Any, *inputs: Any) -> list[Any]:
+    """Evaluate operation by operation, with jitted functions that capture arrays written out."""
+    known = dict(zip(map(id, [*jaxpr.constvars, *jaxpr.invars]), [*constants, *inputs], strict=True))
+    read = lambda variable: variable.val if isinstance(variable, Literal) else known[id(variable)]  # noqa: E731
+    for equation in jaxpr.eqns:
+        variables = [variable for variable in equation.invars if not isinstance(variable, Literal)]
+        if _captures(equation):
+            inner = equation.params["jaxpr"]
+            results = _run(inner.jaxpr, inner.consts, *map(read, equation.invars))
+        else:
+            single = jaxpr.replace(constvars=[], invars=variables, eqns=[equation], outvars=equation.outvars)
+            results = jax.core.eval_jaxpr(single, [], *map(read, variables))
+        known |= dict(zip(map(id, equation.outvars), results, strict=True))
+    return [read(variable) for variable in jaxpr.outvars]
 
 
 @partial(jax.jit, static_argnums=0, inline=True)

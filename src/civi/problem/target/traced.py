@@ -57,6 +57,8 @@ class TracedTarget(eqx.Module):
         return next((plate.subsample_size for _, plate in self.plates), None)
 
     def log_prob(self, z: Float[Array, " D"]) -> Float[Array, ""]:
+        if z.shape != (self.dim,):
+            raise TargetError(f"z must be a vector of length {self.dim}, not an array of shape {z.shape}")
         return evaluate(self.program, self.constants, z, self.degrees, self.index)
 
     def batch(self, key: PRNGKeyArray, count: int) -> TracedTarget:

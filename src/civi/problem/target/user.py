@@ -8,6 +8,7 @@ from typing import Any
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
@@ -15,7 +16,7 @@ from civi.errors import SettingError, TargetError, require
 from civi.problem.target.base import Target
 from civi.problem.target.explain import explain
 from civi.problem.target.numpyro_model import numpyro_target
-from civi.problem.target.program import Pool, on_device, trace
+from civi.problem.target.program import Pool, depends, on_device, trace
 from civi.problem.target.purity import pure_trace
 from civi.problem.target.space import TreeSpace, VectorSpace
 from civi.problem.target.traced import TracedTarget
@@ -46,7 +47,8 @@ def user_target(
     if dim is not None and example is not None:
         raise SettingError("give dim (for a log density of a vector) or example (of a pytree), not both")
     require(callable(target), f"the target must be a log density or a NumPyro model, not a {type(target).__name__}")
-    require(dim is None or (isinstance(dim, Integral) and dim >= 1), f"dim must be a whole number from 1, not {dim}")
+    whole = isinstance(dim, Integral) and not isinstance(dim, bool) and dim >= 1
+    require(dim is None or whole, f"dim must be a whole number from 1, not {dim!r}")
     is_density = dim is not None or example is not None
     named = named_arguments(target, args, kwargs, is_density)
     check_data(named)
@@ -96,9 +98,11 @@ def _check_shape(log_density: Callable[..., Any], inputs: tuple[Any, ...]) -> No
         raise TargetError(f"the log density fails on a vector of length {length}: {explain(error)}") from error
     if structure != jax.tree.structure(0):
         raise TargetError(f"the log density must return one number for one z, not {structure.num_leaves} arrays")
-    shape = traced.out_avals[0].shape
-    if shape != ():
-        raise TargetError(f"the log density must return one number for one z, not an array of shape {shape}")
+    result = traced.out_avals[0]
+    if result.shape != ():
+        raise TargetError(f"the log density must return one number for one z, not an array of shape {result.shape}")
+    if not jnp.issubdtype(result.dtype, jnp.floating) and depends(traced.jaxpr, 1)[0]:
+        raise TargetError(f"the log density must return a floating-point number, not one of type {result.dtype}")
 
 
 @eqx.filter_jit

@@ -11,8 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from civi.errors import SettingError, TargetError
-
-GIVE_DIM = "; for a log density of z, give dim (the length of z) or example (a pytree like z)"
+from civi.problem.target.explain import GIVE_DIM
 
 
 def named_arguments(
@@ -54,7 +53,7 @@ def with_nan(named: Mapping[Any, Any]) -> str:
 
 def with_unusable(named: Mapping[Any, Any]) -> str:
     """Error suffix that lists the arguments which JAX cannot compute with: text, and tables of pandas."""
-    texts = sorted({name for name, leaf in _leaves(named) if _is_text(name, leaf)})
+    texts = sorted({name.split(".")[0] for name, leaf in _leaves(named) if _is_text(name, leaf)})
     tables = [name for name, leaf in _leaves(named) if type(leaf).__module__.startswith(("pandas", "polars"))]
     suffix = f"; the data contain text, in {', '.join(texts)}: code it as whole numbers" if texts else ""
     return suffix + "".join(f"; {name} is a table: give {name}.to_numpy()" for name in tables if name not in texts)
@@ -64,8 +63,7 @@ def _is_text(name: str, leaf: Any) -> bool:
     """Whether this is an array of text, or an element of a list with text; a single word may be an option."""
     if isinstance(leaf, str):
         return "." in name
-    kind = getattr(getattr(leaf, "dtype", None), "kind", "")
-    return kind in "USOT" and kind != ""
+    return getattr(getattr(leaf, "dtype", None), "kind", None) in tuple("USOT")
 
 
 def _leaves(named: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
