@@ -116,7 +116,12 @@ def by_group(group, y):
     ("target", "args", "options", "message"),
     [
         (lambda z: -z @ z, (), {}, "missing a required argument: 'z'; for a log density of z, give dim"),
-        (lambda z: -z @ z, (np.ones(2),), {}, "no latent sites: there is nothing to infer; for a log density of z, give dim"),
+        (
+            lambda z: -z @ z,
+            (np.ones(2),),
+            {},
+            "no latent sites: there is nothing to infer; for a log density of z, give dim",
+        ),
         (lambda z: 3.0, (), {"dim": 2}, "the log density is constant: its value does not depend on z"),
         (by_group, (np.array(["0", "1"]), np.ones(2)), {}, "the data contain text, in group: code it as whole numbers"),
         (level, (0.5, ["a", "b"]), {}, "the data contain text, in y: code it as whole numbers"),

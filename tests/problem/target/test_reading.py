@@ -81,7 +81,7 @@ def test_evaluation_outside_of_jit_compiles_one_program_for_all_data():
 
 def test_changed_data_are_never_stale():
     """Arrays of the closure, scalars, and arrays of a nested jitted function; the function is the same each time."""
-    data = {"array": FIRST, "scalar": 2.0, "nested": FIRST}
+    data = {"array": FIRST, "scalar": 2.0, "nested": FIRST.copy()}
 
     def log_density(z):
         nested = data["nested"]

@@ -45,7 +45,9 @@ def is_location_scale(site: Any) -> bool:
     """
     has_weight = site.get("scale") is not None or site["infer"].get("_scan_current_index") is not None
     kind = type(_base(site["fn"]))
-    return not has_weight and not site.get("_control_flow_done") and kind in {*SHAPE_PARAMETERS, dist.MultivariateNormal}
+    return (
+        not has_weight and not site.get("_control_flow_done") and kind in {*SHAPE_PARAMETERS, dist.MultivariateNormal}
+    )
 
 
 def parameters(fn: dist.Distribution) -> tuple[Any, Any]:

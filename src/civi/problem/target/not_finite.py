@@ -22,8 +22,8 @@ def why_not_finite(space: Callable[[Array], Any]) -> str:
     """
     if not isinstance(space, ModelSpace) or space.origin is None:
         return (
-            "the log density is not finite at any point tried near 0: shift or scale z so that the posterior is near 0, "
-            "and give every parameter a proper prior"
+            "the log density is not finite at any point tried near 0: shift or scale z so that the posterior is near "
+            "0, and give every parameter a proper prior"
         )
     return f"no initial point with a finite log density was found for the model: {_where(space.origin)}"
 
@@ -39,4 +39,6 @@ def _where(origin: Origin) -> str:
     except TargetError as error:
         return str(error)
     shown = [f"{name} ({bad} of {size} values)" for name, (bad, size) in found.items() if bad]
-    return f"not finite at {', '.join(shown)}" if shown else "the posterior is too far from 0, or its gradient is infinite"
+    return (
+        f"not finite at {', '.join(shown)}" if shown else "the posterior is too far from 0, or its gradient is infinite"
+    )

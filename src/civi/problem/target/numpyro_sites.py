@@ -11,7 +11,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpyro
 import numpyro.distributions as dist
 from numpyro import handlers
 from numpyro.distributions import biject_to, constraints
@@ -138,19 +137,23 @@ def light_validation() -> Iterator[None]:
     against supports stay, because they make the log density -inf outside of a support.
     """
     full_check = dist.Distribution.validate_args
-    dist.Distribution.validate_args = _check_numbers  # type: ignore[method-assign]
+    dist.Distribution.validate_args = _check_numbers
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "(Site .*)?Out-of-support values")
             yield
     finally:
-        dist.Distribution.validate_args = full_check  # type: ignore[method-assign]
+        dist.Distribution.validate_args = full_check
 
 
 def _check_numbers(self: dist.Distribution, strict: bool = True) -> None:
     for name, value in self.get_args().items():
         constraint = self.arg_constraints[name]
-        if constraints.is_dependent(constraint) or constraint.event_dim or not isinstance(value, float | int | np.ndarray):
+        if (
+            constraints.is_dependent(constraint)
+            or constraint.event_dim
+            or not isinstance(value, float | int | np.ndarray)
+        ):
             continue
         is_valid = constraint(value)
         if isinstance(is_valid, bool | np.bool_ | np.ndarray) and not np.all(is_valid):
@@ -182,9 +185,10 @@ def _read(trace: dict[str, Any], plates: dict[str, Subsample]) -> Sites:
 
 def _location_scale(trace: dict[str, Any], latent: dict[str, Any]) -> list[str]:
     """The location-scale sites, without those that come from a reparameterisation in the model itself."""
-    made = {f"{name}_{ending}" for name in trace for ending in REPARAMETERISED if trace[name]["type"] == "deterministic"}
+    made = {
+        f"{name}_{ending}" for name in trace for ending in REPARAMETERISED if trace[name]["type"] == "deterministic"
+    }
     return [name for name, site in latent.items() if name not in made and is_location_scale(site)]
-
 
 
 def _check_latent(trace: dict[str, Any], latent: dict[str, Any], missing_plate: str) -> None:

@@ -115,10 +115,8 @@ def _run(jaxpr: Jaxpr, constants: Any, *inputs: Any) -> list[Any]:
 @partial(jax.jit, static_argnums=0, inline=True)
 def evaluate(program: Program, constants: tuple[Any, ...], *inputs: Any) -> Any:
     """The result of a program, compiled once for all programs that are equal."""
-    flat = [
-        jnp.asarray(value, variable.aval.dtype)
-        for variable, value in zip(program.jaxpr.invars, jax.tree.leaves(inputs), strict=True)
-    ]
+    shapes: list[Any] = [variable.aval for variable in program.jaxpr.invars]
+    flat = [jnp.asarray(value, shape.dtype) for value, shape in zip(jax.tree.leaves(inputs), shapes, strict=True)]
     results = jax.core.eval_jaxpr(program.jaxpr, [constants[i] for i in program.places], *flat)
     return jax.tree.unflatten(program.structure, results)
 

@@ -102,8 +102,8 @@ class Origin:
 class ModelSpace:
     """The space of a model: z becomes its sites by name, in their own shapes and constrained space.
 
-    It includes the deterministic sites. `origin` is not part of the pytree, so that compiled functions of a space do not
-    depend on it and do not keep it alive; a space that was passed through one has none.
+    It includes the deterministic sites. `origin` is not part of the pytree, so that compiled functions of a space do
+    not depend on it and do not keep it alive; a space that was passed through one has none.
     """
 
     program: Program

@@ -82,7 +82,7 @@ def _density(
     def log_density(z: Array, degrees: Array, index: Mapping[str, Array]) -> Any:
         return target(space(z), *args, **kwargs)
 
-    inputs = (jax.ShapeDtypeStruct((size,), float), jax.ShapeDtypeStruct((0,), float), {})
+    inputs: tuple[Any, ...] = (jax.ShapeDtypeStruct((size,), float), jax.ShapeDtypeStruct((0,), float), {})
     _check_shape(log_density, inputs)
     pool = Pool()
     program = pool.program(pure_trace(log_density, *inputs), jax.tree.structure(0), target)
