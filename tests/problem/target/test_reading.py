@@ -91,7 +91,7 @@ def test_changed_data_are_never_stale():
     z = np.array([0.5, -0.5, 1.0])
     expected = lambda: -0.5 * data["scalar"] * ((z - data["array"]) ** 2).sum() + (z * data["nested"]).sum()  # noqa: E731
     structures = []
-    for change in ({}, {"array": SECOND}, {"nested": SECOND}, {"scalar": 3.0}):
+    for change in ({}, {"array": SECOND}, {"nested": SECOND.copy()}, {"scalar": 3.0}):
         data |= change
         target, space = user_target(log_density, (), {}, 3, None)
         np.testing.assert_allclose(values(target, space, jnp.asarray(z, float))[0], expected(), rtol=1e-5)
