@@ -15,7 +15,18 @@ from civi.errors import SettingError
 from civi.problem.target.numpyro_model import numpyro_target
 
 Y = np.array([0.3, -1.2, 0.8], np.float32)
-KINDS = ("cauchy", "expanded", "gumbel", "laplace", "logistic", "lognormal", "multivariate", "normal", "student")
+KINDS = (
+    "cauchy",
+    "expanded",
+    "gumbel",
+    "laplace",
+    "logistic",
+    "lognormal",
+    "multivariate",
+    "normal",
+    "student",
+    "walk",
+)
 
 
 def every_kind(y):
@@ -30,6 +41,7 @@ def every_kind(y):
     numpyro.sample("logistic", dist.Logistic(mu, tau))
     factor = tau * jnp.array([[1.0, 0.0], [0.4, 0.7]])
     numpyro.sample("multivariate", dist.MultivariateNormal(mu, scale_tril=factor).expand([2]))
+    numpyro.sample("walk", dist.GaussianRandomWalk(tau * jnp.arange(1, 3), 3).to_event(1))
     with numpyro.plate("rows", len(y)):
         normal = numpyro.sample("normal", dist.Normal(mu, tau))
         scale = numpyro.sample("lognormal", dist.LogNormal(mu, tau))
@@ -115,7 +127,7 @@ def test_sites_that_must_stay_as_written_have_no_degree():
     assert numpyro_target(model, (Y,), {})[0].centred_sites == ()
 
 
-@pytest.mark.parametrize(("values", "message"), [([0.5], "for each of"), (np.full(9, 1.5), "from 0 to 1")])
+@pytest.mark.parametrize(("values", "message"), [([0.5], "for each of"), (np.full(10, 1.5), "from 0 to 1")])
 def test_wrong_degrees_are_refused(read, values, message):
     with pytest.raises(SettingError, match=message):
         read[0].with_degrees(values)

@@ -6,11 +6,12 @@ A site z ~ D(loc, scale) with a degree of centring c in [0, 1] has the coordinat
 
 With c = 1 the coordinate is z itself, the model as written. With c = 0 it is (z - loc) / scale, the non-centred form. A
 log-normal site has the coordinate of its logarithm. For a multivariate normal site with the Cholesky factor L, the
-factor of z~ is L_c = (1 - c) I + c L, and z = loc + L L_c^-1 (z~ - c loc).
+factor of z~ is L_c = (1 - c) I + c L, and z = loc + L L_c^-1 (z~ - c loc). A Gaussian random walk has loc = 0.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
@@ -29,6 +30,7 @@ SHAPE_PARAMETERS: dict[type[dist.Distribution], tuple[str, ...]] = {
     dist.Logistic: (),
     dist.Gumbel: (),
 }
+Change = Callable[[Any, Array], tuple[dist.Distribution, Callable[[Array], Array]]]
 REPARAMETERISED = ("decentered", "base")
 
 
@@ -43,17 +45,14 @@ def is_location_scale(site: Any) -> bool:
     A masked or rescaled site cannot, because its log density does not change like that of a location-scale family. Nor
     can a site inside of a scan, which NumPyro runs as one site.
     """
-    has_weight = site.get("scale") is not None or site["infer"].get("_scan_current_index") is not None
-    kind = type(_base(site["fn"]))
-    return (
-        not has_weight and not site.get("_control_flow_done") and kind in {*SHAPE_PARAMETERS, dist.MultivariateNormal}
-    )
+    is_plain = site.get("scale") is None and not site.get("_control_flow_done")
+    return is_plain and type(_base(site["fn"])) in {*SHAPE_PARAMETERS, *VECTORS}
 
 
 def parameters(fn: dist.Distribution) -> tuple[Any, Any]:
     """Location and scale, or location and Cholesky factor."""
     base: Any = _base(fn)
-    return base.loc, base.scale_tril if isinstance(base, dist.MultivariateNormal) else base.scale
+    return getattr(base, "loc", 0.0), base.scale_tril if isinstance(base, dist.MultivariateNormal) else base.scale
 
 
 class Centring(Reparam):
@@ -64,13 +63,12 @@ class Centring(Reparam):
 
     def __call__(self, name: str, fn: Any, obs: Any) -> tuple[None, Array]:
         base, shape, event_dim = self._unwrap(fn)
-        change = _multivariate if isinstance(base, dist.MultivariateNormal) else _univariate
-        inner, outward = change(base, self.degree)
+        inner, outward = VECTORS.get(type(base), _univariate)(base, self.degree)
         coordinate = numpyro.sample(coordinate_name(name), self._wrap(inner, shape, event_dim))
         return None, outward(coordinate)
 
 
-def _univariate(base: Any, degree: Array) -> tuple[dist.Distribution, Any]:
+def _univariate(base: Any, degree: Array) -> tuple[dist.Distribution, Callable[[Array], Array]]:
     """The distribution of z~, and the map from z~ to z; with c = 1 and c = 0 nothing is lost by rounding."""
     is_log = isinstance(base, dist.LogNormal)
     kind, names = (dist.Normal if is_log else type(base)), SHAPE_PARAMETERS[type(base)]
@@ -85,7 +83,7 @@ def _univariate(base: Any, degree: Array) -> tuple[dist.Distribution, Any]:
     return inner, outward
 
 
-def _multivariate(base: Any, degree: Array) -> tuple[dist.Distribution, Any]:
+def _multivariate(base: Any, degree: Array) -> tuple[dist.Distribution, Callable[[Array], Array]]:
     """The same for a multivariate normal distribution."""
     identity = jnp.eye(base.scale_tril.shape[-1])
     factor = (1 - degree) * identity + degree * base.scale_tril
@@ -98,6 +96,18 @@ def _multivariate(base: Any, degree: Array) -> tuple[dist.Distribution, Any]:
         return jnp.where(degree == 1, coordinate, base.loc + (base.scale_tril @ noise)[..., 0])
 
     return inner, outward
+
+
+def _random_walk(base: Any, degree: Array) -> tuple[dist.Distribution, Callable[[Array], Array]]:
+    """The same for a Gaussian random walk from 0, which is proportional to its scale."""
+    inner = dist.GaussianRandomWalk(jnp.power(base.scale, degree), base.num_steps)
+    return inner, lambda coordinate: jnp.power(base.scale, 1 - degree)[..., None] * coordinate
+
+
+VECTORS: dict[type[dist.Distribution], Change] = {
+    dist.MultivariateNormal: _multivariate,
+    dist.GaussianRandomWalk: _random_walk,
+}
 
 
 def _base(fn: dist.Distribution) -> dist.Distribution:

@@ -31,7 +31,7 @@ class Program:
         digest: what equality means: the text of the operations, the nested constants and the structures.
     """
 
-    jaxpr: Jaxpr
+    jaxpr: Jaxpr = field(repr=False)
     places: tuple[int, ...]
     structure: Any
     digest: str
