@@ -122,3 +122,15 @@ def test_a_point_of_another_length_is_refused():
     target, _ = user_target(of_data, (FIRST,), {}, 3, None)
     with pytest.raises(TargetError, match=r"z must be a vector of length 3, not an array of shape \(1,\)"):
         target.log_prob(jnp.zeros(1))
+
+
+def test_programs_with_python_callbacks_are_never_shared():
+    """The text of a callback does not show the data that it captures."""
+
+    def log_density(z, y):
+        return jax.pure_callback(lambda z: np.float32(of_data(z, y)), jax.ShapeDtypeStruct((), z.dtype), z)
+
+    targets = [user_target(log_density, (y,), {}, 3, None)[0] for y in (FIRST, SECOND)]
+    assert jax.tree.structure(targets[0]) != jax.tree.structure(targets[1])
+    for target, y in zip(targets, (FIRST, SECOND), strict=True):
+        np.testing.assert_allclose(target.log_prob(jnp.zeros(3)), -0.5 * (y**2).sum(), rtol=1e-5)
