@@ -40,6 +40,10 @@ class TrainingBar:
     def __exit__(self, *_: object) -> None:
         self._progress.stop()
 
+    def phase(self, name: str) -> None:
+        """Show what is being done, before and after training."""
+        self._progress.update(self._task, description=f"{self._name}: {name}")
+
     def update(self, done: int, neg_elbo: float) -> None:
         """Show the number of finished steps and the current neg_elbo."""
         self._progress.update(self._task, completed=done, neg_elbo=f"{neg_elbo:.4f}", description=self._name)

@@ -2,7 +2,13 @@
 
 from civi.family.amortised import Amortised, Conditioned, Encoder, Reader, repeated
 from civi.family.conditional import Conditional
-from civi.family.gaussian import CholeskyGaussian, DiagonalGaussian, ScaledCholeskyGaussian, ScaledGaussian
+from civi.family.gaussian import (
+    BoundedGaussian,
+    CholeskyGaussian,
+    DiagonalGaussian,
+    ScaledCholeskyGaussian,
+    ScaledGaussian,
+)
 from civi.family.laplace import LaplaceConditional
 from civi.family.log_normal import LogNormal
 from civi.family.mixing import ACTIVATIONS, ConstantMixing, MixingNetwork
@@ -15,6 +21,7 @@ __all__ = [
     "CONDITIONALS",
     "Amortised",
     "Architecture",
+    "BoundedGaussian",
     "CholeskyGaussian",
     "Conditional",
     "Conditioned",

@@ -148,6 +148,19 @@ class ScaledGaussian(EpsScaled):
         return *self.location_and_log_scale(mixed_K), z_J
 
 
+class BoundedGaussian(ScaledGaussian):
+    """N(mu(eps), diag(exp(2 (log_scale + B tanh(s(eps) / B))))): a ScaledGaussian whose log scales change by at most B.
+
+    In a frame where the target is about standard normal, a change beyond B = 5 is never needed. The bound prevents huge
+    draws where the network extrapolates to a rare eps.
+    """
+
+    def location_and_log_scale(self, mixed: Float[Array, "*N P"]) -> tuple[Array, Array]:
+        """mu(eps) and log_scale + B tanh(s(eps) / B)."""
+        location, change = jnp.split(mixed, 2, axis=-1)
+        return location, self.log_scale + BOUND * jnp.tanh(change / BOUND)
+
+
 class ScaledCholeskyGaussian(EpsScaled):
     """N(mu(eps), L diag(exp(2 s(eps))) L^T) with L trained and unit lower triangular: scales that depend on eps.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -137,6 +138,12 @@ class Architecture:
     def in_frame(cls, noise_dim: int) -> Architecture:
         """For a target in a pilot's frame, which is about standard normal: a trained factor models the correlations."""
         return cls(noise_dim=noise_dim, conditional="scaled-cholesky", scale=0.7, spread=1.0)
+
+    @classmethod
+    def at_pilot(cls, noise_dim: int) -> Architecture:
+        """For a target in a trained frame: q starts close to the standard normal distribution, as the pilot's Gaussian."""
+        spread = 0.3
+        return cls(noise_dim=noise_dim, conditional="bounded", scale=math.sqrt(1 - spread**2), spread=spread)
 
     def init(self, dim: int, key: PRNGKeyArray) -> SemiImplicit:
         """A family over R^dim with random mixing weights."""

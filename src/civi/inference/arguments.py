@@ -7,9 +7,11 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import PRNGKeyArray
 
 from civi.errors import SettingError, require
+from civi.inference.seeds import Words, words_of
 
 KeyOrSeed = PRNGKeyArray | int
 MAX_COUNT = 2**31 - 1
@@ -22,9 +24,7 @@ def as_key(key: Any) -> PRNGKeyArray:
         key: a key of `jax.random.key`, an array of `jax.random.PRNGKey`, or a seed.
     """
     if isinstance(key, Integral) and not isinstance(key, bool):
-        seed = int(key)
-        require(0 <= seed <= MAX_COUNT, f"a seed must be from 0 to {MAX_COUNT}, not {seed}")
-        return jax.random.key(seed)
+        return jax.random.key(_seed(key))
     if isinstance(key, jax.core.Tracer):
         raise SettingError("civi runs its own compiled programs: call it outside of jit, vmap and grad")
     if isinstance(key, jax.Array) and jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
@@ -33,6 +33,19 @@ def as_key(key: Any) -> PRNGKeyArray:
     if isinstance(key, jax.Array) and key.dtype == jnp.uint32 and key.ndim == 1:
         return jax.random.wrap_key_data(key)
     raise SettingError(f"key must be a random key such as jax.random.key(0), or a whole number, not {_shown(key)}")
+
+
+def as_words(key: Any) -> Words:
+    """The words of a random key, or of the key with this whole number as its seed; compiles nothing."""
+    if isinstance(key, Integral) and not isinstance(key, bool):
+        return np.array([0, _seed(key)], np.uint32)
+    return words_of(as_key(key))
+
+
+def _seed(key: Integral) -> int:
+    seed = int(key)
+    require(0 <= seed <= MAX_COUNT, f"a seed must be from 0 to {MAX_COUNT}, not {seed}")
+    return seed
 
 
 def check_count(name: str, value: Any, smallest: int = 1) -> None:

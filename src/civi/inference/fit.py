@@ -4,24 +4,37 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import equinox as eqx
+import jax
 import numpy as np
 
-from civi.inference.arguments import as_key, check_count, check_positive
+from civi.errors import TargetError
+from civi.family import SemiImplicit
+from civi.inference.arguments import as_words, check_count, check_positive
+from civi.inference.diagnose.divergence import with_own
 from civi.inference.diagnose.spread import r_hat
+from civi.inference.draws import draw, prepare_draws, weigh
+from civi.inference.load_arviz import import_arviz
 from civi.inference.pilot.base import Guesses
-from civi.inference.pilot.gaussian import Gaussian, Guess
+from civi.inference.pilot.gaussian import Found, Guess, Search
 from civi.inference.pilot.proper import check_proper
 from civi.inference.posterior import SemiImplicitPosterior
-from civi.inference.recipe import check_solver, fit_settings
-from civi.inference.restarts import train_runs
-from civi.problem.target import Target
+from civi.inference.recipe import PILOT_ROWS, check_solver, fit_settings
+from civi.inference.restarts import Run, prepare_training, train_runs
+from civi.inference.seeds import Words, derived
+from civi.inference.settings import Settings
+from civi.problem.target import Framed, Target
+from civi.problem.target.not_finite import why_not_finite
+from civi.problem.target.numpyro_model import with_batch
+from civi.problem.target.program import on_device
 from civi.problem.target.user import batch_size, user_target
 from civi.progress import TrainingBar, console
 
-RUNS, SPREAD_DRAWS, RESERVE = 2, 2000, 0.95
+RUNS, SPREAD_DRAWS, ELBO_DRAWS, ELBO_INNER, RESERVE = 2, 2000, 4000, 20_000, 0.95
+PILOT, TRAINING, EVALUATION = range(3)
 
 
 def fit(
@@ -32,16 +45,19 @@ def fit(
     example: Any = None,
     solver: str = "civi",
     steps: int | None = None,
-    seconds: float | int = 60,
+    seconds: float | None = None,
     runs: int = RUNS,
+    reparam: bool = True,
     progress: bool = True,
     **kwargs: Any,
 ) -> SemiImplicitPosterior:
     """Fit a semi-implicit posterior.
 
-    A pilot finds the location and scale of the posterior, and a semi-implicit family is then trained in the frame of
-    the pilot. There are several independent runs, and the one with the highest ELBO is kept. Training ends when the
-    ELBO stops improving, after `steps` steps, or in time for the whole fit to take at most `seconds`.
+    A pilot finds the Gaussian with the highest ELBO. A semi-implicit family that starts as this Gaussian is then
+    trained, in several independent runs, and the one with the highest ELBO is kept. If the pilot's Gaussian has a higher
+    ELBO than all of them, it is returned instead. Training ends when the ELBO stops improving, or after `steps` steps.
+    The result depends on the key and the arguments only, not on how fast or busy the machine is, unless `seconds` is
+    given.
 
     Args:
         target: a NumPyro model, or a log density of one vector (give `dim`) or of a pytree (give `example`).
@@ -51,8 +67,10 @@ def fit(
         example: a pytree of the structure and shapes that the log density takes.
         solver: name of the solver; `civi solvers` lists them.
         steps: maximum number of training steps per run (10,000 by default).
-        seconds: time limit of the whole fit.
+        seconds: time limit of the whole fit; none by default.
         runs: number of independent runs; with one run, R-hat between runs cannot be checked.
+        reparam: whether hierarchical sites of a NumPyro model may be made non-centred. The posterior is the same, and
+            draws have the model's own names; `posterior.centring` says what was chosen.
         progress: whether to show a progress bar.
         **kwargs: further keyword arguments of the model or log density.
 
@@ -60,47 +78,102 @@ def fit(
         The fitted posterior. Call `diagnose(key)` on it to see how far it can be trusted.
     """
     begun = time.perf_counter()
-    key = as_key(key)
+    words = as_words(key)
     for name, value in {"dim": dim, "steps": steps, "runs": runs}.items():
         if value is not None:
             check_count(name, value)
-    check_positive("seconds", seconds)
+    if seconds is not None:
+        check_positive("seconds", seconds)
     check_solver(solver)
-    log_p, constrain = user_target(target, args, kwargs, dim, example)
-    settings = fit_settings(solver, log_p.dim, steps, batch_size(log_p))
-    pilot: Any = settings.pilot
-    guesses = pilot.guesses(log_p)
-    check_proper(replace(pilot, steps=0).settle(log_p, guesses), constrain)
-    framed = pilot.settle(log_p, guesses)
-    with _bar(progress, settings.solver.steps) as bar:
-        deadline = begun + RESERVE * seconds
-        trained = train_runs(settings, framed, key, runs, deadline, bar.update)
-    family, history = trained.best()
-    draws = trained.sample(SPREAD_DRAWS)
+    log_p, space = user_target(target, args, kwargs, dim, example, reparam=reparam)
+    batch = batch_size(log_p)
+    if batch is not None and log_p.rows > PILOT_ROWS:
+        log_p = with_batch(log_p, space, PILOT_ROWS)
+    settings = fit_settings(solver, log_p.dim, steps, batch)
+    deadline = float("inf") if seconds is None else begun + RESERVE * seconds
+    with _bar(progress, settings.solver.steps) as bar, ThreadPoolExecutor(max_workers=1) as background:
+        compiling = background.submit(prepare_training, settings, settings.pilot.template(log_p))
+        bar.phase("pilot")
+        found = _found(settings, log_p, space, derived(words, PILOT))
+        bar.phase("compiling")
+        _prepare_evaluation(settings, found, space)
+        compiling.exception()
+        bar.phase("training")
+        trained = train_runs(settings, found.framed, derived(words, TRAINING), runs, deadline, bar.update)
+        bar.phase("evaluating")
+        best = _best(trained, found, derived(words, EVALUATION))
+        draws = np.stack([draw(run.family, run.target, words, SPREAD_DRAWS).z for run in trained])
+    sites = log_p.centred_sites
     return SemiImplicitPosterior(
-        family=family,
-        target=framed,
-        constrain=constrain,
-        guesses=_draws_of(guesses),
-        history=history,
-        converged=trained.converged,
-        message=trained.message,
+        family=best.family,
+        target=best.target,
+        constrain=space.with_degrees(found.degrees) if sites else space,
+        guesses=draws_of(found.guesses),
+        centring=dict(zip(sites, found.degrees.tolist(), strict=True)),
+        history=best.history,
+        converged=best.converged,
+        message=best.message,
         seconds=time.perf_counter() - begun,
         r_hat=r_hat(draws),
     )
 
 
-def guesses_of(target: Target) -> Guesses:
-    """Draws and ELBOs of the Gaussians that the pilot finds from each of its starts."""
-    return _draws_of(Gaussian().guesses(target))
-
-
-def _draws_of(guesses: list[Guess], count: int = 50) -> Guesses:
+def draws_of(guesses: list[Guess], count: int = 50) -> Guesses:
     """`count` draws of each Gaussian with a finite ELBO: regions where the posterior may have mass."""
     finite = [guess for guess in guesses if np.isfinite(guess.elbo)]
     noise = np.random.default_rng(0).normal(size=(len(finite), count, len(finite[0].location)))
-    draws = [guess.location + noise[i] @ guess.factor.T for i, guess in enumerate(finite)]
+    draws = [guess.draws(noise[i]) for i, guess in enumerate(finite)]
     return Guesses(np.stack(draws).astype(np.float32), np.array([guess.elbo for guess in finite], np.float64))
+
+
+def _found(settings: Settings, target: Target, space: Callable[..., Any], words: Words) -> Found:
+    """What the pilot finds; raises TargetError if the log density is nowhere finite, or the posterior is improper."""
+    pilot: Any = settings.pilot
+    search: Search = pilot.search(target, words)
+    best, degrees, guesses = search.run(pilot.iterations)
+    if not np.isfinite(best.elbo):
+        raise TargetError(why_not_finite(space))
+    check_proper(search.slopes, best, degrees, space)
+    return search.settle(target, best, degrees, guesses)
+
+
+def _best(runs: list[Run], found: Found, words: Words) -> Run:
+    """The run with the highest ELBO, or the pilot's Gaussian if that is higher, by the same estimator."""
+    best = min(runs, key=lambda run: run.neg_elbo)
+    count = max(500, min(ELBO_DRAWS, 4_000_000_000 // max(1, best.target.rows)))
+    drawn = draw(best.family, best.target, derived(words, 0), count)
+    weighed = weigh(best.family, best.target, derived(words, 1), drawn.w, ELBO_INNER)
+    volume = best.target.log_volume
+    log_q = with_own(weighed.log_q_plain, drawn.own.astype(np.float64) - volume, ELBO_INNER)
+    fitted = float(np.mean(weighed.log_p - log_q))
+    gaussian, of_gaussian = _gaussian(best.family, found.framed), _elbo_of_gaussian(best.family, found, words, count)
+    if fitted >= of_gaussian:
+        return best
+    message = f"{best.message}; the Gaussian of the pilot has a higher ELBO and is returned"
+    target = found.framed.with_trained(found.framed.frame)
+    return Run(gaussian, target, best.history, best.converged, message)
+
+
+def _elbo_of_gaussian(family: SemiImplicit, found: Found, words: Words, count: int) -> float:
+    """The ELBO of the pilot's Gaussian, from as many draws."""
+    target = found.framed.with_trained(found.framed.frame)
+    w = np.random.default_rng(derived(words, 2).tolist()).normal(size=(count, target.dim))
+    log_p = weigh(family, target, derived(words, 3), w, 1).log_p
+    log_q = -0.5 * (w**2).sum(1) - 0.5 * target.dim * np.log(2 * np.pi) - target.log_volume
+    return float(np.mean(log_p - log_q))
+
+
+def _gaussian(family: SemiImplicit, framed: Framed) -> SemiImplicit:
+    """The family with parameters for which it is the standard normal distribution of the frame."""
+    zero = jax.tree.map(lambda leaf: on_device(np.zeros(leaf.shape)), eqx.filter(family, eqx.is_array))
+    return eqx.combine(zero, family)
+
+
+def _prepare_evaluation(settings: Settings, found: Found, space: Callable[..., Any]) -> None:
+    """Load what the evaluation needs, while the program of the training is compiled in the background."""
+    shapes = eqx.filter_eval_shape(settings.family.init, found.framed.dim, jax.eval_shape(lambda: jax.random.key(0)))
+    prepare_draws(shapes, found.framed.template(), space)
+    import_arviz()
 
 
 def _bar(progress: bool, steps: int) -> TrainingBar:

@@ -24,6 +24,7 @@ from numpyro.primitives import Messenger
 
 from civi.inference.diagnose.divergence import WeightedDraws
 from civi.inference.diagnose.importance import smooth_weights
+from civi.inference.draws import in_space
 from civi.inference.load_arviz import import_arviz
 from civi.problem.target.numpyro_sites import Rows, started
 from civi.problem.target.traced import ModelSpace, Origin
@@ -40,7 +41,7 @@ def inference_data(target: Any, constrain: Callable[[Array], Any], weighted: Wei
         weighted: unconstrained draws with log p and both bounds on log q.
         key: random key of the posterior predictive draws.
     """
-    draws = jax.vmap(constrain)(jnp.asarray(weighted.z))
+    draws = in_space(constrain, weighted.z)
     stats = {
         "lp": weighted.log_p,
         "log_q_lower": weighted.log_q_plain,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import equinox as eqx
@@ -14,19 +14,21 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from civi.errors import TargetError, require
 from civi.estimate import log_density, mix_own
 from civi.family import Amortised, Conditioned, SemiImplicit
-from civi.inference.arguments import KeyOrSeed, as_key, check_count
+from civi.inference.arguments import KeyOrSeed, as_key, as_words, check_count
 from civi.inference.diagnose import Bounds, log_q, neg_elbo_bounds
-from civi.inference.diagnose.divergence import WeightedDraws, weighted_draws
+from civi.inference.diagnose.divergence import WeightedDraws, mean_and_se, with_own
 from civi.inference.diagnose.importance import resample as resampled
 from civi.inference.diagnose.importance import smooth_weights
 from civi.inference.diagnose.trust import Evidence, chain_findings, findings
+from civi.inference.draws import BLOCK, draw, weigh
 from civi.inference.inference_data import inference_data
 from civi.inference.load_arviz import import_arviz
 from civi.inference.nuts import Reference
 from civi.inference.pilot.base import Guesses
 from civi.inference.posterior_base import INNER, Diagnosis, Elbo, LogProb, Posterior
+from civi.inference.seeds import Words, derived, generator
 from civi.problem.autoencoder import Decoder
-from civi.problem.target import Framed, Target, inward, log_volume, outward, unframed
+from civi.problem.target import Framed, Target, inward, log_volume, unframed
 
 __all__ = [
     "AmortisedPosterior",
@@ -39,7 +41,7 @@ __all__ = [
 ]
 
 CANDIDATES = 2000
-DRAWS, SETS = 4000, 5
+DRAWS, SETS, EVALUATIONS = 4000, 5, 4_000_000_000
 PER_DATUM = "this posterior is amortised (one posterior per data point): call given(x) with your data first"
 
 
@@ -51,6 +53,7 @@ class SemiImplicitPosterior(Posterior):
         family: q, in the frame of the pilot if there was one.
         target: the target, in the frame of the pilot if there was one.
         guesses: what the pilot found from each of its starts; None without a pilot.
+        centring: the degree of centring of each hierarchical site that has one: 1 is as written, 0 is non-centred.
         converged: whether training had converged; None if this was not tested.
         r_hat: largest R-hat over all parameters between independent runs; None for a single run.
     """
@@ -58,6 +61,7 @@ class SemiImplicitPosterior(Posterior):
     family: SemiImplicit
     target: Target
     guesses: Guesses | None = None
+    centring: dict[str, float] = field(default_factory=dict)
     converged: bool | None = None
     r_hat: float | None = None
 
@@ -66,14 +70,13 @@ class SemiImplicitPosterior(Posterior):
         return self.target.dim
 
     def sample_unconstrained(self, key: KeyOrSeed, count: int = 4000, *, resample: bool = False) -> np.ndarray:
-        key = as_key(key)
+        words = as_words(key)
         check_count("count", count)
         if not resample:
-            return np.asarray(outward(self.target, self.family.sample(key, count)))
-        draw_key, pick_key = jax.random.split(key)
-        drawn = self._weighted_draws(draw_key, 5 * count)
-        rng = np.random.default_rng(np.asarray(jax.random.key_data(pick_key)).tolist())
-        return resampled(drawn.z, smooth_weights(drawn.log_p - drawn.log_q), count, rng)
+            return draw(self.family, self.target, words, count).z
+        drawn = self._weighted_draws(words, 5 * count)
+        weights = smooth_weights(drawn.log_p - drawn.log_q)
+        return resampled(drawn.z, weights, count, generator(derived(words, 2)))
 
     def draws_to_measure(self, key: KeyOrSeed, count: int) -> np.ndarray:
         return self.sample_unconstrained(key, count)
@@ -81,7 +84,8 @@ class SemiImplicitPosterior(Posterior):
     def _details(self) -> list[str]:
         state = {True: "converged", False: "did not converge", None: ""}[self.converged]
         between = "" if self.r_hat is None else f"R-hat between runs {self.r_hat:.3f}"
-        return [", ".join(part for part in (state, between) if part)]
+        forms = [f"{site} {_form(degree)}" for site, degree in self.centring.items()]
+        return [", ".join(part for part in (state, between) if part), ", ".join(forms)]
 
     def bounds(self, key: KeyOrSeed, outer: int, inner: int) -> Bounds | None:
         return neg_elbo_bounds(self.family, self.target, as_key(key), outer, inner)
@@ -99,11 +103,11 @@ class SemiImplicitPosterior(Posterior):
             z: unconstrained points.
             inner: number of inner samples.
         """
-        points = jnp.atleast_2d(jnp.asarray(z, float))
+        points = np.atleast_2d(np.asarray(z, float))
         fits = points.ndim == 2 and points.shape[1] == self.dim
-        require(fits, f"log_prob takes points of shape (n, {self.dim}), not an array of shape {jnp.shape(z)}")
+        require(fits, f"log_prob takes points of shape (n, {self.dim}), not an array of shape {np.shape(z)}")
         check_count("inner", inner)
-        w = inward(self.target, points)
+        w = jnp.asarray(inward(self.target, points), float)
         lower, upper = _log_prob(self.family, w, jax.random.key(0), inner)
         volume = log_volume(self.target)
         return LogProb(np.asarray(lower) - volume, np.asarray(upper) - volume)
@@ -111,21 +115,21 @@ class SemiImplicitPosterior(Posterior):
     def elbo(self, key: KeyOrSeed, *, inner: int = INNER) -> Elbo:
         """Estimate the evidence lower bound. It uses the upper bound on log q, so that it remains a lower bound."""
         check_count("inner", inner)
-        bounds = neg_elbo_bounds(self.family, self.target, as_key(key), outer=4000, inner=inner)
-        return Elbo(-bounds.upper, bounds.upper_se)
+        drawn = self._weighted_draws(as_words(key), self._draws(), inner)
+        return Elbo(*mean_and_se(drawn.log_p - drawn.log_q))
 
     def diagnose(self, key: KeyOrSeed) -> Diagnosis:
-        key = as_key(key)
-        sets = [self._weighted_draws(jax.random.fold_in(key, i), DRAWS) for i in range(SETS)]
-        drawn, fewer = sets[0], self._weighted_draws(jax.random.fold_in(key, 0), DRAWS, inner=INNER // 20)
+        words, count = as_words(key), self._draws()
+        drawn = self._weighted_draws(words, SETS * count)
+        log_ratios = (drawn.log_p - drawn.log_q).reshape(SETS, count)
         evidence = Evidence(
-            draws=drawn.z.astype(np.float64),
-            log_ratios=drawn.log_p - drawn.log_q,
-            k_hats=np.array([smooth_weights(one.log_p - one.log_q).k_hat for one in sets]),
-            log_q=drawn.log_q,
-            log_q_fewer=fewer.log_q,
-            log_q_plain=drawn.log_q_plain,
-            at_guesses=None if self.guesses is None else self._log_ratios_at(self.guesses.draws),
+            draws=drawn.z[:count].astype(np.float64),
+            log_ratios=log_ratios[0],
+            k_hats=np.array([smooth_weights(one).k_hat for one in log_ratios]),
+            log_q=drawn.log_q[:count],
+            log_q_fewer=drawn.log_q_fewer[:count],
+            log_q_plain=drawn.log_q_plain[:count],
+            at_guesses=None if self.guesses is None else self._log_ratios_at(self.guesses.draws, words),
             elbo_of_guesses=None if self.guesses is None else self.guesses.elbo,
             r_hat=self.r_hat,
             converged=self.converged,
@@ -134,29 +138,42 @@ class SemiImplicitPosterior(Posterior):
 
     def to_inference_data(self, key: KeyOrSeed, count: int = 4000) -> Any:
         """Convert `count` draws to ArviZ InferenceData; `civi.inference.inference_data` lists its groups."""
-        key = as_key(key)
+        words = as_words(key)
         check_count("count", count, 10)
-        target, weighted = unframed(self.target), self._weighted_draws(key, count)
-        return inference_data(target, self.constrain, weighted, jax.random.fold_in(key, 1))
+        weighted = self._weighted_draws(words, count)
+        key = jax.random.wrap_key_data(derived(words, 2)[:2])
+        return inference_data(unframed(self.target), self.constrain, weighted, key)
 
     def _saved(self) -> tuple[str, dict[str, Any]]:
         framed = self.target if isinstance(self.target, Framed) else None
-        parts = {name: getattr(self, name) for name in ("family", "guesses", "converged", "r_hat", "dim")}
+        parts = {name: getattr(self, name) for name in ("family", "guesses", "centring", "converged", "r_hat", "dim")}
         parts |= {name: getattr(framed, name, None) for name in ("frame", "log_p", "slope")}
         return "semi-implicit", parts
 
-    def _weighted_draws(self, key: PRNGKeyArray, count: int, inner: int = INNER) -> WeightedDraws:
-        """Unconstrained draws with log p(x, z) and both bounds on log q(z), the log densities in float64."""
-        drawn = weighted_draws(self.family, self.target, key, count, inner)
-        volume = log_volume(self.target)
-        logs = (np.asarray(values, np.float64) - volume for values in drawn[1:])
-        return WeightedDraws(np.asarray(outward(self.target, drawn.z)), *logs)
+    def _draws(self) -> int:
+        """Number of draws that checks use: DRAWS, or fewer if the data have millions of rows."""
+        rows = getattr(self.target, "rows", 0) or 1
+        return max(DRAWS // SETS, min(DRAWS, EVALUATIONS // rows // 100 * 100))
 
-    def _log_ratios_at(self, draws: np.ndarray) -> np.ndarray:
-        """log p - log q at unconstrained points (start, draw, dim)."""
-        z = draws.reshape(-1, self.dim)
-        log_p = np.asarray(jax.vmap(unframed(self.target).log_prob)(jnp.asarray(z, float)))
-        return (log_p - self.log_prob(z).upper).reshape(draws.shape[:2])
+    def _weighted_draws(self, words: Words, count: int, inner: int = INNER) -> WeightedDraws:
+        """Unconstrained draws with log p(x, z) and both bounds on log q(z), the log densities in float64."""
+        drawn = draw(self.family, self.target, derived(words, 0), count)
+        weighed = weigh(self.family, self.target, derived(words, 1), drawn.w, inner)
+        volume = log_volume(self.target)
+        own = drawn.own.astype(np.float64) - volume
+        return WeightedDraws(
+            drawn.z,
+            weighed.log_p,
+            with_own(weighed.log_q_plain, own, inner),
+            weighed.log_q_plain,
+            with_own(weighed.log_q_fewer, own, BLOCK),
+        )
+
+    def _log_ratios_at(self, draws: np.ndarray, words: Words) -> np.ndarray:
+        """log p - log q at unconstrained points (start, draw, dim); log q is the plain mean."""
+        w = inward(self.target, draws.reshape(-1, self.dim))
+        weighed = weigh(self.family, self.target, derived(words, 3), w, INNER)
+        return (weighed.log_p - weighed.log_q_plain).reshape(draws.shape[:2])
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -273,6 +290,10 @@ class AmortisedPosterior(Posterior):
 
     def _saved(self) -> tuple[str, dict[str, Any]]:
         return "amortised", {"family": self.family, "decoder": self.decoder, "latent_dim": self.latent_dim}
+
+
+def _form(degree: float) -> str:
+    return {0.0: "non-centred", 1.0: "centred"}.get(degree, f"centred to {degree:.2g}")
 
 
 @eqx.filter_jit

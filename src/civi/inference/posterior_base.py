@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 from rich.table import Table
@@ -18,6 +16,7 @@ from civi.errors import TargetError
 from civi.inference.arguments import KeyOrSeed
 from civi.inference.diagnose import Bounds
 from civi.inference.diagnose.trust import Finding, verdict
+from civi.inference.draws import in_space
 from civi.inference.save import save
 from civi.problem.target.space import VectorSpace
 
@@ -148,9 +147,9 @@ class Posterior(ABC):
                 This moves the draws closer to the posterior, and is reliable if `diagnose` finds k_hat below 0.7.
 
         Returns:
-            A pytree of arrays with a leading axis of length `count`.
+            A pytree of NumPy arrays with a leading axis of length `count`.
         """
-        return jax.vmap(self.constrain)(jnp.asarray(self.sample_unconstrained(key, count, resample=resample)))
+        return in_space(self.constrain, self.sample_unconstrained(key, count, resample=resample))
 
     def log_prob(self, z: Float[Array | np.ndarray, "*N D"], *, inner: int = INNER) -> LogProb:
         """Estimate log q, from below and from above in expectation.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from civi.errors import unknown
@@ -13,6 +14,7 @@ from civi.solver import SOLVERS, Defaults
 from civi.update import FirstOrder, Samples
 
 STEPS = 10_000
+PILOT_ROWS = 10_000
 EXPLICIT = ("mfvb",)
 
 
@@ -20,7 +22,9 @@ def fit_settings(solver: str, dim: int, steps: int | None = None, batch: int | N
     """The settings of a fit.
 
     There are 300 inner samples in up to 3 dimensions and 100 in 10 to 50. Above that there are fewer, which keeps the
-    cost per step constant. The learning rate is constant until the ELBO stops improving, then it decays to 0.
+    cost per step constant. The learning rate first rises, because Adam's first steps move every parameter by the whole
+    rate; then it is constant until the ELBO stops improving, and decays to 0. It is smaller in many dimensions, because
+    the trained frame has dim^2 parameters, each of which moves at random by the rate.
 
     Args:
         solver: name of the solver.
@@ -30,15 +34,16 @@ def fit_settings(solver: str, dim: int, steps: int | None = None, batch: int | N
     """
     check_solver(solver)
     inner = max(25, min(300, max(100, 1000 // dim), 5000 // dim))
-    update = FirstOrder(learning_rate=3e-3, decay="hold", clip=10.0)
+    rate = 3e-3 * min(1.0, math.sqrt(10 / dim))
+    update = FirstOrder(learning_rate=rate, decay="hold", warm_up=100, clip=10.0)
     method = SOLVERS[solver](
-        Architecture.in_frame(noise_dim=max(3, min(dim, 10))), Defaults(Samples(inner=inner), update)
+        Architecture.at_pilot(noise_dim=max(3, min(dim, 10))), Defaults(Samples(inner=inner), update)
     )
     return Settings(
         method.family,
         replace(method.solver, steps=steps or STEPS),
         ProblemSettings(batch=batch),
-        Gaussian(batch=batch),
+        Gaussian(batch=None if batch is None else PILOT_ROWS),
     )
 
 

@@ -1,170 +1,255 @@
-"""Independent runs trained as one program, with a constant learning rate that decays to 0 once they stop improving."""
+"""Independent runs of one fit, side by side in threads that call the same compiled program.
+
+A run ends by its own rule, never by the clock unless a deadline is given, so its result does not depend on how busy the
+machine is. The learning rate is held constant until the ELBO stops improving, and then decays to 0.
+"""
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
-from jaxtyping import Array, Key
+from jaxtyping import Array, Int
 
 from civi.family import Architecture, SemiImplicit
+from civi.inference.programs import call, prepare, side_by_side
+from civi.inference.seeds import Words, as_rbg, derived
 from civi.inference.settings import Settings
+from civi.parts import split
 from civi.problem import PosteriorProblem
-from civi.problem.target import Target
-from civi.solver.loop import RunState, Trained, halted, train
+from civi.problem.flat import FlatProblem
+from civi.problem.target import Framed
+from civi.problem.target.program import on_device
+from civi.solver.base import Solver
+from civi.solver.loop import COLUMNS, PATIENCE, RunState, begin, run_block
 from civi.update import FirstOrder
+from civi.update.hold import decaying
 
-CHECK_EVERY, FIRST_CHECK, FEWEST_STEPS = 250, 2500, 60
-GAIN, SETTLED_GAIN = 0.002, 0.05
-Show = Callable[[int, float], None]
+CHECK_EVERY, FIRST_CHECK = 250, 750
+GAIN = 0.005
+SHORTEST_DECAY = 500
+HELD_SHARE_OF_TIME = 0.5
 
 
 @dataclass(frozen=True)
-class RestartResult:
-    """The result of independent runs.
+class Run:
+    """The result of one run.
 
     Attributes:
-        families: the trained families of all runs, with stacked leaves.
-        history: the training history, with columns of shape (step, run).
-        neg_elbo: mean of neg_elbo over the last tenth of the steps, per run.
-        converged: whether training had converged.
+        family: the trained family.
+        target: the target in its trained frame.
+        history: the training history by column.
+        converged: whether the ELBO had stopped improving.
         message: how training ended.
     """
 
-    families: SemiImplicit
+    family: SemiImplicit
+    target: Framed
     history: dict[str, np.ndarray]
-    neg_elbo: np.ndarray
     converged: bool
     message: str
 
-    def best(self) -> tuple[SemiImplicit, dict[str, np.ndarray]]:
-        """The family and the history of the run with the lowest neg_elbo."""
-        index = int(np.argmin(self.neg_elbo))
-        family = jax.tree.map(lambda leaf: leaf[index] if eqx.is_array(leaf) else leaf, self.families)
-        return family, {name: column if column.ndim == 1 else column[:, index] for name, column in self.history.items()}
+    @property
+    def neg_elbo(self) -> float:
+        """Mean of neg_elbo over the last tenth of the steps; infinity if it is not finite."""
+        last = self.history["neg_elbo"][-max(1, len(self.history["step"]) // 10) :]
+        return float(np.nan_to_num(last.mean(), nan=np.inf)) if len(last) else float("inf")
 
-    def sample(self, count: int) -> np.ndarray:
-        """`count` draws of every run from the same noise, of shape (run, count, dim)."""
-        key = jax.random.key(0, impl="rbg")
-        return np.asarray(eqx.filter_jit(eqx.filter_vmap(lambda family: family.sample(key, count)))(self.families))
+
+Show = Callable[[int, float], None]
 
 
 def train_runs(
-    settings: Settings, target: Target, key: Key[Array, ""], runs: int, deadline: float, show: Show
-) -> RestartResult:
+    settings: Settings, framed: Framed, words: Words, runs: int, deadline: float, show: Show
+) -> list[Run]:
     """Train independent runs of at most settings.solver.steps steps each.
-
-    In the first half of the steps (the held phase) the learning rate is constant; in the second half (the decay phase)
-    it decays to 0. The held phase ends early if no run is improving any more, or if about half of the time has passed.
-    The decay phase then takes as many steps as the held phase did. A method with another schedule keeps it, and is only
-    stopped by the deadline.
 
     Args:
         settings: the settings of the fit.
-        target: the target, in the frame of the pilot.
-        key: random key.
+        framed: the target, in the frame of the pilot.
+        words: the seed.
         runs: number of runs.
-        deadline: when training must end, as a value of time.perf_counter().
-        show: called with the number of steps done and the lowest recent neg_elbo.
+        deadline: when they must end, as a value of time.perf_counter(); infinity for no limit.
+        show: called with the number of steps done and the recent neg_elbo.
     """
-    method = settings.solver
-    families, keys = _families(settings.family, target.dim, key, runs)
-    problem, half = PosteriorProblem(families, target, settings.problem.batch), method.steps // 2
-    holds_rate = isinstance(method.update, FirstOrder) and method.update.decay == "hold"
-    clock: list[float] = []
-    decay_reason = ""
+    stop = threading.Event()
+    task = partial(train_run, settings, framed, deadline=deadline, stop=stop, show=show)
+    return side_by_side([partial(task, derived(words, run)) for run in range(runs)], stop)
 
-    def watch_held_phase(state: RunState, history: dict[str, np.ndarray]) -> bool:
-        nonlocal decay_reason
-        done, now = int(state.done.max()), time.perf_counter()
-        clock.append(now)
-        show(done, _recent_mean(history["neg_elbo"], 20).min())
-        if done >= half or not holds_rate:
-            return now > deadline
-        is_check = done >= FIRST_CHECK and done % CHECK_EVERY == 0
-        stalled = is_check and not improved(history["neg_elbo"], GAIN)
-        decay_reason = "stalled" if stalled else "time" if now - clock[0] > 0.47 * (deadline - clock[0]) else ""
-        return bool(decay_reason)
 
-    def watch_decay_phase(state: RunState, history: dict[str, np.ndarray]) -> bool:
-        show(int(state.done.max()), _recent_mean(history["neg_elbo"], 20).min())
-        return time.perf_counter() > deadline
+def prepare_training(settings: Settings, framed: Framed) -> None:
+    """Compile the program of the runs; the arrays of `framed` may be given by their shapes."""
+    prepare(_block, *_arguments(settings, framed), *_start(settings, framed))
 
-    trained = train(method, problem, keys, watch=watch_held_phase, pause_every=CHECK_EVERY)
-    held = min(int(trained.state.done.max()), half)
-    settled = held >= FEWEST_STEPS and not improved(trained.history["neg_elbo"][:held], SETTLED_GAIN)
-    if decay_reason:
-        resume = (_skip_to(trained.state, method.steps - held), trained.history)
-        trained = train(method, problem, keys, resume=resume, watch=watch_decay_phase)
-    return _result(method, trained, settled, decay_reason, held)
+
+def train_run(
+    settings: Settings, framed: Framed, words: Words, *, deadline: float, stop: threading.Event, show: Show
+) -> Run:
+    """Train one run.
+
+    In at most the first half of the steps the learning rate is held constant. It is held until the ELBO of the last
+    third of these steps is no better than that of the third before, then it decays over half as many steps. A method
+    with another schedule keeps it, and does all its steps.
+    """
+    solver, words = settings.solver, np.asarray(words, np.uint32)
+    plan = Schedule.of(solver, time.perf_counter(), deadline)
+    _, state, _ = _start(settings, framed)
+    rows: list[np.ndarray] = []
+    begun, clock = time.perf_counter(), []
+    while plan.done < plan.end and not _halted(state):
+        count = min(CHECK_EVERY, plan.end - plan.done)
+        state, block = call(_block, *_arguments(settings, framed), words, state, np.int32(count))
+        rows.append(np.asarray(block)[: int(state.done) - plan.done])
+        clock.append(time.perf_counter() - begun)
+        plan.done = int(state.done)
+        neg_elbo = np.concatenate(rows)[:, 0]
+        show(plan.done, float(neg_elbo[-20:].mean()))
+        if stop.is_set() or time.perf_counter() > deadline:
+            plan.cut = plan.done < plan.end
+            break
+        if plan.decay_begins(neg_elbo):
+            optimiser = decaying(state.solver.optimiser, plan.done, plan.end - plan.done)
+            state = state._replace(solver=state.solver._replace(optimiser=optimiser))
+    halted = _halted(state)
+    history = _history(rows, clock)
+    return Run(*_trained(settings, framed, state), history, plan.stalled and not (plan.cut or halted), plan.message(halted))
+
+
+@dataclass
+class Schedule:
+    """How far a run is: `end` is the step at which it ends, if nothing changes."""
+
+    end: int
+    half: int
+    holds: bool
+    decay_at: float
+    done: int = 0
+    held: int = 0
+    stalled: bool = False
+    cut: bool = field(default=False)
+
+    @classmethod
+    def of(cls, solver: Any, now: float, deadline: float) -> Schedule:
+        """Before the first step."""
+        holds = isinstance(solver.update, FirstOrder) and solver.update.decay == "hold"
+        return cls(solver.steps, solver.steps // 2, holds, now + HELD_SHARE_OF_TIME * (deadline - now))
+
+    def decay_begins(self, neg_elbo: np.ndarray) -> bool:
+        """Whether the learning rate begins to decay now."""
+        if not self.holds or self.held:
+            return False
+        is_check = self.done >= FIRST_CHECK and self.done % CHECK_EVERY == 0
+        self.stalled = is_check and not improved(neg_elbo, GAIN)
+        late = time.perf_counter() > self.decay_at
+        if not (self.stalled or late or self.done >= self.half):
+            return False
+        self.held, self.cut = self.done, late and not self.stalled
+        self.end = min(self.end, self.done + max(min(SHORTEST_DECAY, self.half), self.done // 2))
+        return True
+
+    def message(self, halted: bool) -> str:
+        """How training ended."""
+        if halted:
+            return f"stopped at step {self.done}: gradients or values were no longer finite"
+        if self.cut:
+            return f"out of time after {self.done} steps"
+        if self.stalled:
+            return f"the ELBO stopped improving after {self.held} steps; finished after {self.done} steps"
+        return f"finished {self.done} steps" + ("; the ELBO was still improving" if self.holds else "")
 
 
 def improved(neg_elbo: np.ndarray, least: float) -> bool:
-    """Whether in any run the last third of the steps has a lower mean neg_elbo than the third before it.
+    """Whether the last third of the steps has a lower mean neg_elbo than the third before it.
 
     The difference must exceed `least` plus one standard error. The standard error is computed from means of 20
     consecutive steps, because single steps are correlated.
 
     Args:
-        neg_elbo: the history of neg_elbo, of shape (step, run).
+        neg_elbo: the history of neg_elbo.
         least: the smallest improvement that counts, in nats.
     """
     third = len(neg_elbo) // 3
     before, last = (_means(part) for part in (neg_elbo[-2 * third : -third], neg_elbo[-third:]))
-    noise = np.sqrt((before.var(0) + last.var(0)) / len(last))
-    return bool((before.mean(0) - last.mean(0) > least + noise).any())
+    noise = np.sqrt((before.var() + last.var()) / len(last))
+    return bool(before.mean() - last.mean() > least + noise)
 
 
 def _means(values: np.ndarray, size: int = 20) -> np.ndarray:
     """Means over parts of about `size` consecutive steps."""
-    parts = max(1, len(values) // size)
-    return np.stack([part.mean(0) for part in np.array_split(values, parts)])
+    return np.stack([part.mean() for part in np.array_split(values, max(1, len(values) // size))])
 
 
-def _recent_mean(neg_elbo: np.ndarray, steps: int) -> np.ndarray:
-    """The mean over the last steps, per run; infinity if it is NaN."""
-    return np.nan_to_num(neg_elbo[-steps:].mean(0), nan=np.inf)
+def _arguments(settings: Settings, framed: Framed) -> tuple[Solver, Architecture, Framed, int | None]:
+    return settings.solver, settings.family, framed, settings.problem.batch
 
 
-def _skip_to(state: RunState, done: int) -> RunState:
-    """Continue the schedule of the learning rate as after `done` steps. Halted runs keep their own step count."""
-    going = ~halted(state)
-    counts = jnp.full_like(state.done, done)
-    optimiser = optax.tree.set(state.solver.optimiser, count=counts)
-    moved = state._replace(done=jnp.where(going, counts, state.done))
-    return moved._replace(solver=state.solver._replace(optimiser=optimiser))
+def _start(settings: Settings, framed: Framed) -> tuple[Any, RunState, Any]:
+    """The seed, the state and the number of steps of the first block; the program itself fills in the state."""
+    shapes = eqx.filter_eval_shape(_fresh, *_arguments(settings, framed), jax.ShapeDtypeStruct((4,), jnp.uint32))[1]
+    state = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), eqx.filter_eval_shape(_plain, shapes))
+    return np.zeros(4, np.uint32), state, np.int32(0)
 
 
-def _result(method: Any, trained: Trained, settled: bool, decay_reason: str, held: int) -> RestartResult:
-    history = trained.history | {"step": np.arange(1.0, len(trained.history["step"]) + 1)}
-    neg_elbo = _recent_mean(history["neg_elbo"], max(1, len(history["step"]) // 10))
-    done, ended = len(history["step"]), int(trained.state.done.max()) == method.steps
-    if halted(trained.state).all():
-        message = f"stopped at step {done}: gradients or values were no longer finite"
-    elif not ended or decay_reason == "time":
-        message = f"out of time after {done} steps"
-    elif decay_reason == "stalled":
-        message = f"the ELBO stopped improving after {held} steps; finished after {done} steps"
-    else:
-        message = f"finished {done} steps" + ("" if settled else "; the ELBO was still improving")
-    converged = bool(ended and settled and np.isfinite(neg_elbo).any())
-    return RestartResult(trained.problem.family, history, neg_elbo, converged, message)
+def _fresh(
+    solver: Solver, architecture: Architecture, framed: Framed, batch: int | None, words: Array
+) -> tuple[FlatProblem, RunState]:
+    """The problem and the state before the first step."""
+    family_key, init_key, run_key = jax.random.split(as_rbg(words), 3)
+    problem = FlatProblem.of(PosteriorProblem(architecture.init(framed.dim, family_key), framed, batch))
+    return problem, begin(solver, problem, init_key, run_key)
 
 
-def _families(family: Architecture, dim: int, key: Key[Array, ""], runs: int) -> tuple[SemiImplicit, Array]:
-    """Freshly initialised families with stacked leaves, and one training key per run.
+def _block(
+    solver: Solver,
+    architecture: Architecture,
+    framed: Framed,
+    batch: int | None,
+    words: Array,
+    state: RunState,
+    count: Int[Array, ""],
+) -> tuple[RunState, Array]:
+    """Up to `count` steps; before the first step, the state is made from the seed."""
+    problem, fresh = _fresh(solver, architecture, framed, batch, words)
+    state = jax.tree.map(lambda new, old: jnp.where(state.done == 0, new, old), _plain(fresh), state)
+    keyed = jax.tree.map(lambda leaf, like: as_rbg(leaf) if _is_key(like) else leaf, state, fresh)
+    state, rows = run_block(solver, split(problem)[1], keyed, count)
+    return _plain(state), rows
 
-    The keys use the `rbg` generator, because its programs compile in half the time of the default generator's.
-    """
-    quick = jax.random.wrap_key_data(jax.random.bits(key, (4,), "uint32"), impl="rbg")
-    family_keys, train_keys = jax.random.split(quick, (2, runs))
-    families = [family.init(dim, family_key) for family_key in family_keys]
-    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves) if eqx.is_array(leaves[0]) else leaves[0], *families)
-    return stacked, train_keys
+
+def _plain(state: RunState) -> RunState:
+    """The state with random keys as plain numbers."""
+    return jax.tree.map(lambda leaf: jax.random.key_data(leaf) if _is_key(leaf) else leaf, state)
+
+
+def _is_key(leaf: Any) -> bool:
+    return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+
+
+def _halted(state: RunState) -> bool:
+    return int(state.skipped_in_a_row) >= PATIENCE
+
+
+def _trained(settings: Settings, framed: Framed, state: RunState) -> tuple[SemiImplicit, Framed]:
+    """The family and the frame with their trained arrays, without compiling anything."""
+    words = jax.ShapeDtypeStruct((4,), jnp.uint32)
+    problem, _ = eqx.filter_eval_shape(_fresh, *_arguments(settings, framed), words)
+    params = problem.shapes(np.asarray(state.output.theta))
+    family = eqx.combine(jax.tree.map(on_device, params.family), problem.fixed.family)
+    return family, framed.with_trained(params.target.frame)
+
+
+def _history(rows: list[np.ndarray], clock: list[float]) -> dict[str, np.ndarray]:
+    """The history by column; the time of a block is divided evenly between its steps."""
+    counts = [len(block) for block in rows]
+    steps = np.arange(1.0, sum(counts) + 1)
+    table = np.concatenate(rows).astype(float) if rows else np.zeros((0, len(COLUMNS)))
+    seconds = np.interp(steps, [0, *np.cumsum(counts)], [0, *clock])
+    return {"step": steps, **dict(zip(COLUMNS, table.T, strict=True)), "seconds": seconds}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Protocol, runtime_checkable
 
+import jax.numpy as jnp
 import optax
 
 from civi.errors import require
@@ -12,6 +13,7 @@ from civi.settings import check_settings, self_checking
 from civi.update import schedule
 from civi.update.civi_adam import civi_adam
 from civi.update.groups import ByGroup, by_group, value_for, values_of
+from civi.update.hold import hold
 from civi.update.proximal import proximal
 
 Clip = Annotated[float | None, "Maximum norm of the gradient (clipping by global norm); none: no clipping."]
@@ -80,6 +82,7 @@ class FirstOrder:
         "Learning-rate schedule: cosine to 0, constant for half the run then cosine (hold), t^(-power), or constant.",
     ] = "cosine"
     power: Annotated[float, "Exponent of the schedule decay=power."] = 0.5
+    warm_up: Annotated[int, "Steps over which the learning rate first rises linearly from 0; 0: none."] = 0
     clip: Clip = None
     l1: Annotated[float, "Weight of the proximal penalty |theta|_1."] = 0.0
     l2: Annotated[ByGroup, "Weight of the proximal penalty |theta|^2 / 2."] = 0.0
@@ -89,11 +92,14 @@ class FirstOrder:
         require(self.learning_rate > 0, f"update.learning_rate must be positive, not {self.learning_rate}")
         for value in (self.l1, *values_of(self.l2)):
             require(value >= 0, f"update.l1 and update.l2 must not be negative, but one is {value}")
+        require(self.warm_up >= 0, f"update.warm_up must not be negative, not {self.warm_up}")
         _check_clip(self.clip)
 
     def transformation(self, labels: Any, steps: int) -> optax.GradientTransformation:
         rate = self.schedule(steps)
         rule = RULES[self.rule](rate)
+        if self.decay == "hold":
+            rule = optax.chain(RULES[self.rule](self._warmed(optax.constant_schedule(self.learning_rate))), _hold(steps))
         if not any((self.l1, *values_of(self.l2))):
             return _clipped(self.clip, optax.chain(rule))
 
@@ -104,6 +110,15 @@ class FirstOrder:
 
     def schedule(self, steps: int) -> optax.Schedule:
         """The learning rate as a function of the number of updates so far, for a run of `steps` steps."""
+        return self._warmed(self._decay(steps))
+
+    def _warmed(self, rate: optax.Schedule) -> optax.Schedule:
+        """This schedule, with a linear increase from 0 over the first `warm_up` updates."""
+        if not self.warm_up:
+            return rate
+        return lambda count: rate(count) * jnp.minimum(1.0, (count + 1) / self.warm_up)
+
+    def _decay(self, steps: int) -> optax.Schedule:
         constant, half = optax.constant_schedule(self.learning_rate), steps // 2
         if self.decay == "cosine":
             return optax.cosine_decay_schedule(self.learning_rate, steps)
@@ -117,6 +132,11 @@ class FirstOrder:
 
 RULES = {"adam": optax.adam, "rmsprop": optax.rmsprop, "sgd": optax.sgd}
 UPDATES: dict[str, type] = {"civi-adam": CiviAdam, "optax": FirstOrder}
+
+
+def _hold(steps: int) -> optax.GradientTransformation:
+    """Hold for the first half of the run, then decay."""
+    return hold(steps // 2, steps - steps // 2)
 
 
 def _check_clip(clip: float | None) -> None:

@@ -1,140 +1,203 @@
-"""Gaussian pilot: the best Gaussian along Newton paths from several starts, then refined by full-rank VI.
-
-A path to a mode passes through better locations than the mode itself. In a funnel, for example, the mode is infinitely
-narrow, and the Gaussian with the highest ELBO lies somewhere along the path. The idea is that of Pathfinder (Zhang et
-al. 2022), but with the exact curvature in place of a low-rank approximation.
-"""
+"""Gaussian pilot: the Gaussian with the highest ELBO, found by climbs from several starts side by side."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple
 
-import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
 
 from civi.errors import TargetError, require
-from civi.family import Architecture
-from civi.inference.pilot.laplace import Climb, begin, inverse_factor, newton
-from civi.problem import PosteriorProblem
-from civi.problem.target import Frame, Framed, Target, check_shape
+from civi.inference.pilot.climb import Climbed, climb
+from civi.inference.pilot.low_rank import RANK, low_rank_frame
+from civi.inference.pilot.matching import Diagonals, Normals
+from civi.inference.pilot.slopes import TargetSlopes, at_degrees, sites_of
+from civi.inference.seeds import Words, derived, generator
+from civi.problem.target import Frame, Framed, LowRankFrame, Target, check_shape
+from civi.problem.target.frame import AdaptiveFrame, AdaptiveLowRankFrame
+from civi.problem.target.program import on_device
 from civi.settings import check_settings, self_checking
-from civi.solver import train
-from civi.solver.gaussian import fullrank
-from civi.update import FirstOrder, Samples
 
-DRAWS = 64
-LARGEST = 300
-WIDER = 4.0
+FEWEST_DRAWS, MULTIPLE = 64, 32
+DENSE = 300
+START, WIDER = 0.1, 4.0
+CLEARLY = 0.1
+ROWS, CORRECTIONS = 10_000, 4
 
 
 class Guess(NamedTuple):
-    """A Gaussian N(location, factor factor^T) and its ELBO, as JAX or NumPy arrays."""
+    """A Gaussian that a climb found: its ELBO, its location, and its factor (or its scales, if these are diagonal)."""
 
-    elbo: Any
-    location: Any
-    factor: Any
+    elbo: float
+    location: np.ndarray
+    factor: np.ndarray
+
+    def draws(self, noise: np.ndarray) -> np.ndarray:
+        """Draws (N, D) from standard normal noise (N, D)."""
+        return self.location + (noise @ self.factor.T if self.factor.ndim == 2 else noise * self.factor)
+
+
+class Found(NamedTuple):
+    """What the pilot found: the target in the frame of the best Gaussian, and the Gaussians of all climbs.
+
+    `degrees` are the degrees of centring that were chosen, one for each site that has one.
+    """
+
+    framed: Framed
+    guesses: list[Guess]
+    degrees: np.ndarray
 
 
 @self_checking
 @dataclass(frozen=True)
 class Gaussian:
-    """Newton paths, the best Gaussian along each path, then full-rank VI in the frame of the best one.
+    """Climbs of batch and match, from points in (-2, 2) and then from draws of the best Gaussian, widened.
 
-    Half of the paths start at random points in (-2, 2). The other half start at draws of the best Gaussian found so
-    far, widened by the factor WIDER, which can find modes outside of (-2, 2).
+    The second round can find modes outside of (-2, 2). Up to DENSE dimensions, the covariance is dense. Above it, the
+    climbs have independent coordinates, and the directions of largest correlation are added at the end.
+
+    Hierarchical sites of a NumPyro model are tried centred and non-centred, and each site takes what has the higher ELBO.
     """
 
-    starts: Annotated[int, "Newton paths from points in (-2, 2), and as many again from a wider region."] = 4
-    climb: Annotated[int, "Newton steps per path."] = 25
-    steps: Annotated[int, "Steps of full-rank variational inference after the paths."] = 1000
-    learning_rate: Annotated[float, "Learning rate of these steps."] = 0.02
-    batch: Annotated[int | None, "Rows of data per step of variational inference; none uses all."] = None
+    starts: Annotated[int, "Climbs from points in (-2, 2), and as many again from a wider region."] = 4
+    iterations: Annotated[int, "Largest number of updates per climb."] = 40
+    batch: Annotated[int | None, "Rows of data for the climbs, if the target has more; none uses all."] = None
 
     def __post_init__(self) -> None:
         check_settings(self, "pilot")
         require(self.starts >= 1, f"pilot.starts must be at least 1, not {self.starts}")
-        require(self.climb >= 0, f"pilot.climb must not be negative, not {self.climb}")
-        require(self.steps >= 0, f"pilot.steps must not be negative, not {self.steps}")
-        require(self.learning_rate > 0, f"pilot.learning_rate must be positive, not {self.learning_rate}")
+        require(self.iterations >= 1, f"pilot.iterations must be at least 1, not {self.iterations}")
+        require(self.batch is None or self.batch >= 1, f"pilot.batch must be at least 1, or none, not {self.batch}")
 
     def look(self, target: Target) -> Target:
         check_shape(target)
-        return self.settle(target, self.guesses(target))
+        return self.find(target, derived(np.zeros(2, np.uint32), 0)).framed
 
-    def settle(self, target: Target, guesses: list[Guess]) -> Framed:
-        """The target in the frame of the guess with the highest ELBO, refined by full-rank VI."""
-        best = guesses[int(np.argmax([guess.elbo for guess in guesses]))]
+    def find(self, target: Target, words: Words) -> Found:
+        """Find the Gaussian.
+
+        Args:
+            target: the target.
+            words: the seed (see `civi.inference.seeds`).
+        """
+        search = self.search(target, words)
+        best, degrees, climbs = search.run(self.iterations)
         if not np.isfinite(best.elbo):
             raise TargetError(
                 f"the log density is not finite around any of the {self.starts} points in (-2, 2) where the pilot "
                 "starts: shift or scale z so that the posterior is near 0, and give every parameter a proper prior"
             )
-        framed = _framed(target, best.location, best.factor)
-        return self._refined(framed) if self.steps else framed
+        return search.settle(target, best, degrees, climbs)
 
-    def guesses(self, target: Target) -> list[Guess]:
-        """The best Gaussian along each path. In more than LARGEST dimensions there are no Newton steps."""
-        near_key, wide_key, noise_key = jax.random.split(jax.random.key(0, impl="rbg"), 3)
-        steps = self.climb if target.dim <= LARGEST else 0
-        noise = jax.random.normal(noise_key, (DRAWS, target.dim))
-        near = jax.random.uniform(near_key, (self.starts, target.dim), minval=-2, maxval=2)
-        found = [_on_cpu(_best_on_path(target, start, noise, steps)) for start in near]
-        best = found[int(np.argmax([guess.elbo for guess in found]))]
-        if not steps or not np.isfinite(best.elbo):
-            return found
-        wide = WIDER * np.asarray(jax.random.normal(wide_key, near.shape)) @ best.factor.T + best.location
-        return found + [_on_cpu(_best_on_path(target, jnp.asarray(start, float), noise, steps)) for start in wide]
+    def template(self, target: Target) -> Framed:
+        """What `find` returns for this target, with shapes in place of the arrays that it finds."""
+        dim = target.dim
 
-    def _refined(self, framed: Framed) -> Framed:
-        """The target in the frame of the full-rank Gaussian with the highest ELBO, starting from the given frame."""
-        method = fullrank(Architecture(scale=1.0))
-        update = FirstOrder(learning_rate=self.learning_rate)
-        solver = replace(method.solver, steps=self.steps, samples=Samples(outer=DRAWS, inner=1), update=update)
-        family = method.family.init(framed.dim, jax.random.key(0, impl="rbg"))
-        problem = PosteriorProblem(family, framed, self.batch)
-        gaussian: Any = train(solver, problem, jax.random.key(1, impl="rbg")).problem.family
-        factor = np.asarray(framed.frame.factor, np.float64)
-        location = np.asarray(framed.frame.location, np.float64) + factor @ np.asarray(gaussian.mixing.output)
-        return _framed(framed.target, location, factor @ np.asarray(gaussian.conditional.cholesky))
+        def shape(*sizes: int) -> Any:
+            return jax.ShapeDtypeStruct(sizes, float)
+
+        frame: Any = AdaptiveFrame(Frame(shape(dim), shape(dim, dim)), shape(dim, dim))
+        if dim > DENSE:
+            low_rank = LowRankFrame(shape(dim), shape(dim), shape(dim, RANK), shape(RANK))
+            frame = AdaptiveLowRankFrame(low_rank, shape(RANK))
+        return Framed(target, frame, shape(), shape(dim))
+
+    def search(self, target: Target, words: Words) -> Search:
+        """The search of `find`, before anything is evaluated."""
+        dim, rows = target.dim, getattr(target, "rows", 0)
+        draws = -(-max(FEWEST_DRAWS, dim + 2 if dim <= DENSE else 0) // MULTIPLE) * MULTIPLE
+        starts = self.starts if dim <= 150 else min(2, self.starts)
+        some = self.batch if self.batch and rows > self.batch else None
+        slopes = TargetSlopes(target, starts * draws, some, derived(words, 1) if some else None)
+        all_rows = slopes if some is None else TargetSlopes(target, draws)
+        return Search(slopes, all_rows, sites_of(target), dim, starts, draws, generator(derived(words, 2)))
 
 
-def _framed(target: Target, location: np.ndarray, factor: np.ndarray) -> Framed:
-    return eqx.filter_jit(Framed.at)(target, Frame(jnp.asarray(location, float), jnp.asarray(factor, float)))
+@dataclass(frozen=True)
+class Search:
+    """The rounds of climbs of one pilot; `slopes` may see only a subsample of the rows, `all_rows` sees all."""
+
+    slopes: TargetSlopes
+    all_rows: TargetSlopes
+    sites: tuple[str, ...]
+    dim: int
+    starts: int
+    draws: int
+    rng: np.random.Generator
+
+    def prepare(self) -> None:
+        """Compile the program of the climbs."""
+        self.slopes.prepare(self.dim, len(self.sites))
+
+    def run(self, iterations: int) -> tuple[Guess, np.ndarray, list[Guess]]:
+        """The best Gaussian, its degrees of centring, and all Gaussians that were found with these degrees."""
+        extremes = np.stack([np.zeros(len(self.sites)), np.ones(len(self.sites))])
+        patterns = extremes[np.arange(self.starts) % 2] if self.sites else np.zeros((self.starts, 0))
+        near = self._climb(self._near(), patterns, iterations)
+        degrees, best = self._by_site(patterns[int(np.argmax(near.elbo))], near, patterns, iterations)
+        found = [guess for guess, pattern in zip(guesses(near), patterns, strict=True) if (pattern == degrees).all()]
+        if not np.isfinite(best.elbo):
+            return best, degrees, []
+        wide = best.draws(WIDER * self.rng.normal(size=(self.starts, self.dim)))
+        found += guesses(self._climb(wide, np.broadcast_to(degrees, (self.starts, len(degrees))), iterations))
+        return max([best, *found], key=lambda guess: guess.elbo), degrees, found
+
+    def corrected(self, best: Guess, degrees: np.ndarray) -> Guess:
+        """The Gaussian after a few updates on all rows, if the climbs saw only a subsample."""
+        if self.slopes is self.all_rows:
+            return best
+        start = (Normals if best.factor.ndim == 2 else Diagonals)(best.location[None], best.factor[None])
+        return next(guesses(climb(self.all_rows, start, degrees[None], self.rng, self.draws, CORRECTIONS)))
+
+    def settle(self, target: Target, best: Guess, degrees: np.ndarray, climbs: list[Guess]) -> Found:
+        """The target in the frame of the best Gaussian, after a correction on all rows if it saw only some."""
+        best = self.corrected(best, degrees)
+        frame = _frame(best) if best.factor.ndim == 2 else low_rank_frame(self.all_rows, best, degrees)
+        log_p, slope = self.all_rows.at(np.asarray(frame.location)[None], degrees[None])
+        adaptive = frame.adaptive()
+        framed = Framed(at_degrees(target, degrees), adaptive, on_device(log_p[0]), on_device(slope[0]))
+        return Found(framed, climbs, degrees)
+
+    def _near(self) -> np.ndarray:
+        return self.rng.uniform(-2, 2, (self.starts, self.dim))
+
+    def _climb(self, starts: np.ndarray, degrees: np.ndarray, iterations: int) -> Climbed:
+        kind = Normals if self.dim <= DENSE else Diagonals
+        return climb(self.slopes, kind.around(starts, START), degrees, self.rng, self.draws, iterations)
+
+    def _by_site(
+        self, degrees: np.ndarray, near: Climbed, patterns: np.ndarray, iterations: int
+    ) -> tuple[np.ndarray, Guess]:
+        """The best degrees if each site is changed by itself, and then all those that gain are changed together."""
+        best = max(guesses(near), key=lambda guess: guess.elbo)
+        if len(self.sites) < 2 or not np.isfinite(best.elbo):
+            return degrees, best
+        changed = np.abs(degrees - np.eye(len(self.sites)))
+        climbs = list(self._tried(changed, iterations))
+        gains = np.array([guess.elbo for guess in climbs]) > best.elbo + CLEARLY
+        if gains.sum() > 1:
+            together = np.abs(degrees - gains)[None]
+            changed, climbs = np.concatenate([changed, together]), [*climbs, *self._tried(together, iterations)]
+        elbo = np.array([guess.elbo for guess in climbs])
+        winner = int(np.argmax(elbo))
+        return (changed[winner], climbs[winner]) if elbo[winner] > best.elbo + CLEARLY else (degrees, best)
+
+    def _tried(self, patterns: np.ndarray, iterations: int) -> Iterator[Guess]:
+        """The Gaussian that a climb finds with each of these patterns of degrees."""
+        for first in range(0, len(patterns), self.starts):
+            some = patterns[first : first + self.starts]
+            yield from guesses(self._climb(self._near()[: len(some)], some, iterations))
 
 
-def _on_cpu(guess: Guess) -> Guess:
-    return Guess(*(np.asarray(part, np.float64) for part in guess))
+def guesses(climbed: Climbed) -> Iterator[Guess]:
+    """The Gaussians of a round of climbs."""
+    return (Guess(float(elbo), *parts) for elbo, *parts in zip(climbed.elbo, *climbed.normals, strict=True))
 
 
-@eqx.filter_jit
-def _best_on_path(target: Target, start: Float[Array, " D"], noise: Float[Array, "N D"], steps: int) -> Guess:
-    """The Gaussian with the highest ELBO along a Newton path; without steps, the unit Gaussian at the start."""
-    flat = Guess(jnp.asarray(-jnp.inf), start, jnp.eye(target.dim))
+def _frame(guess: Guess) -> Frame:
+    """The frame in which this Gaussian is standard normal, with a lower triangular factor."""
+    lower = np.linalg.qr(guess.factor.T, mode="r").T
+    return Frame(on_device(guess.location), on_device(lower * np.sign(np.diagonal(lower))))
 
-    def step(state: tuple[Climb, Guess], _: None) -> tuple[tuple[Climb, Guess], None]:
-        climb, best = state
-        guess = _guess(target, climb.z, noise)
-        best = jax.tree.map(lambda new, old: jnp.where(guess.elbo > best.elbo, new, old), guess, best)
-        return (newton(target.log_prob, climb), best), None
-
-    if not steps:
-        return flat._replace(elbo=_elbo(target, flat.location, flat.factor, noise))
-    return jax.lax.scan(step, (begin(target.log_prob, start), flat), None, length=steps)[0][1]
-
-
-def _guess(target: Target, location: Float[Array, " D"], noise: Float[Array, "N D"]) -> Guess:
-    """The Gaussian with this location and the curvature of the target there."""
-    factor = inverse_factor(-jax.hessian(target.log_prob)(location))
-    return Guess(_elbo(target, location, factor, noise), location, factor)
-
-
-def _elbo(target: Target, location: Array, factor: Array, noise: Float[Array, "N D"]) -> Float[Array, ""]:
-    """The ELBO E[log p] + entropy of a Gaussian; minus infinity if it is not finite."""
-    log_p = jax.vmap(target.log_prob)(location + noise @ factor.T)
-    entropy = jnp.log(jnp.diagonal(factor)).sum() + 0.5 * noise.shape[1] * (1 + jnp.log(2 * jnp.pi))
-    elbo = log_p.mean() + entropy
-    return jnp.where(jnp.isfinite(elbo), elbo, -jnp.inf)

@@ -5,68 +5,72 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
 from civi.errors import TargetError
-from civi.problem.target import Framed
+from civi.inference.pilot.gaussian import Guess
+from civi.inference.pilot.slopes import TargetSlopes
 
 DRAWS = 16
-AWAY = 3.0
+SIDES = (-3.0, 0.0, 3.0)
 WIDTHS = (1e1, 1e2, 1e3)
 SLOWEST = 0.05
 FAR = 1e6
+MOST = 64
 
 
-def check_proper(framed: Framed, unravel: Callable[[Array], Any]) -> None:
+def check_proper(slopes: TargetSlopes, guess: Guess, degrees: np.ndarray, unravel: Callable[[Array], Any]) -> None:
     """Reject an improper posterior with an error that names the parameter along which it is improper.
 
-    A Gaussian stretched by a factor c along one direction of the frame, around its centre or to one side of it, has the
-    ELBO E[log p] + log c + constant. If p falls like |w|^-a, the ELBO changes by (1 - a) log c, and p has finite mass
-    only for a > 1.
+    A Gaussian stretched by a factor c along one direction, around its centre or to one side of it, has the ELBO
+    E[log p] + log c + constant. If p falls like |w|^-a, the ELBO changes by (1 - a) log c, and p has finite mass only
+    for a > 1. In more than MOST dimensions, only the MOST widest directions are checked.
 
     Args:
-        framed: the target in a frame.
+        slopes: log p and its gradient.
+        guess: the Gaussian of the pilot.
+        degrees: degrees of centring of the target.
         unravel: maps one unconstrained vector to the user's parameters, for the name.
     """
+    width = np.linalg.norm(guess.factor, axis=0) if guess.factor.ndim == 2 else guess.factor
+    directions = np.sort(np.argsort(-width)[:MOST])
     with np.errstate(invalid="ignore"):
-        gain = np.diff(np.asarray(_stretched(framed)), axis=-1) / np.diff(np.log(WIDTHS))
+        gain = np.diff(_stretched(slopes, guess, degrees, directions), axis=-1) / np.diff(np.log(WIDTHS))
     improper = (np.isfinite(gain) & (gain > -SLOWEST)).all(-1).any(-1)
     if improper.any():
-        name = _name(unravel, _parameter(framed, int(improper.argmax())), framed.dim)
+        name = _name(unravel, _parameter(guess, int(directions[improper.argmax()])), len(guess.location))
         raise TargetError(
             f"the posterior looks improper along {name} (a wider Gaussian always has a higher ELBO): "
             "give this parameter a proper prior"
         )
 
 
-def _parameter(framed: Framed, direction: int) -> int:
+def _parameter(guess: Guess, direction: int) -> int:
     """Index of the parameter that moves most along this direction, in units of its scale.
 
     If the location or scale of a parameter is beyond FAR, the pilot itself diverged along it, and it is the answer.
     """
-    location, factor = (np.asarray(part, np.float64) for part in (framed.frame.location, framed.frame.factor))
+    factor = guess.factor if guess.factor.ndim == 2 else np.diag(guess.factor)
     scale = np.sqrt((factor**2).mean(1))
-    reach = np.nan_to_num(np.abs(location) + scale, nan=np.inf)
+    reach = np.nan_to_num(np.abs(guess.location) + scale, nan=np.inf)
     return int(np.argmax(reach if reach.max() > FAR else np.abs(factor[:, direction]) / scale))
 
 
-@eqx.filter_jit
-def _stretched(framed: Framed) -> Float[Array, "D sides widths"]:
-    """The ELBO up to a constant, for every direction, side and width, all with the same noise."""
-    half = jax.random.normal(jax.random.key(0, impl="rbg"), (DRAWS // 2, framed.dim))
-    noise = jnp.concatenate([half, -half])
-    sides, widths = jnp.asarray([-AWAY, 0.0, AWAY]), jnp.asarray(WIDTHS)
-
-    def elbo(direction: Array, side: Array, width: Array) -> Array:
-        w = noise.at[:, direction].set(width * (side + noise[:, direction]))
-        return jax.vmap(framed.log_prob)(w).mean() + jnp.log(width)
-
-    cases = [grid.reshape(-1) for grid in jnp.meshgrid(jnp.arange(framed.dim), sides, widths, indexing="ij")]
-    return jax.lax.map(lambda case: elbo(*case), tuple(cases)).reshape(framed.dim, len(sides), len(widths))
+def _stretched(slopes: TargetSlopes, guess: Guess, degrees: np.ndarray, directions: np.ndarray) -> np.ndarray:
+    """The ELBO up to a constant (direction, side, width), all with the same noise."""
+    dim, shape = len(guess.location), (len(directions), len(SIDES), len(WIDTHS))
+    half = np.random.default_rng(0).normal(size=(DRAWS // 2, dim))
+    noise = np.concatenate([half, -half])
+    widths, sides = np.asarray(WIDTHS)[:, None], np.asarray(SIDES)[:, None, None]
+    stretched = np.broadcast_to(noise, (*shape, *noise.shape)).copy()
+    for place, direction in zip(stretched, directions, strict=True):
+        place[..., direction] = widths * (sides + noise[:, direction])
+    z = guess.draws(stretched.reshape(-1, dim))
+    log_p = slopes.at(z, np.broadcast_to(degrees, (len(z), len(degrees))))[0]
+    return log_p.reshape(*shape, DRAWS).mean(-1) + np.log(WIDTHS)
 
 
 def _name(unravel: Callable[[Array], Any], index: int, dim: int) -> str:

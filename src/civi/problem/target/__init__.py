@@ -10,7 +10,7 @@ from civi.problem.target.base import (
     check_shape,
     check_values,
 )
-from civi.problem.target.frame import Frame, Framed, inward, log_volume, outward, unframed
+from civi.problem.target.frame import Frame, Framed, LowRankFrame, inward, log_volume, outward, unframed
 from civi.problem.target.regression import LogisticRegression
 from civi.problem.target.toy import Banana, GaussianMixture, banana, star, two_modal
 
@@ -22,6 +22,7 @@ __all__ = [
     "GaussianMixture",
     "LogDensity",
     "LogisticRegression",
+    "LowRankFrame",
     "SampledTarget",
     "Target",
     "banana",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
@@ -51,10 +51,9 @@ class TreeSpace:
 
     def __call__(self, z: Array) -> Any:
         """The pytree that this vector represents."""
-        ends = [sum(self.sizes[: i + 1]) for i in range(len(self.shapes))]
-        parts = jnp.split(z, ends[:-1])
-        leaves = [part.reshape(shape) for part, shape in zip(parts, self.shapes, strict=True)]
-        return jax.tree.unflatten(self.structure, leaves)
+        ends = list(accumulate(self.sizes))
+        parts = zip(self.sizes, ends, self.shapes, strict=True)
+        return jax.tree.unflatten(self.structure, [z[end - size : end].reshape(shape) for size, end, shape in parts])
 
 
 def _shape(path: Any, leaf: Any) -> tuple[int, ...]:

@@ -1,0 +1,124 @@
+"""Draws of a fitted family, their log densities and their values in the user's space, by three compiled programs.
+
+The programs work on CHUNK draws at a time, so that they serve any number of draws; chunks run side by side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.special import logsumexp
+from jaxtyping import Array, Float, Int
+
+from civi.family import SemiImplicit
+from civi.inference.programs import call, prepare, side_by_side
+from civi.inference.seeds import Words, as_rbg, derived
+from civi.problem.target import Framed, Target, outward
+
+CHUNK, BLOCK = 1000, 1000
+AT_A_TIME, ROWS_AT_A_TIME = 100, 4_000_000
+
+
+class Drawn(NamedTuple):
+    """Draws in the coordinates of the family (w) and of the target (z), with the logarithm of their own terms."""
+
+    w: np.ndarray
+    own: np.ndarray
+    z: np.ndarray
+
+
+class Weighed(NamedTuple):
+    """Log densities at points, as densities of z in double precision.
+
+    log_p is log p(x, z); log_q_plain is the plain mean over all inner samples, a lower bound on log q in expectation;
+    log_q_fewer is the same over the first BLOCK inner samples.
+    """
+
+    log_p: np.ndarray
+    log_q_plain: np.ndarray
+    log_q_fewer: np.ndarray
+
+
+def draw(family: SemiImplicit, target: Target, words: Words, count: int) -> Drawn:
+    """`count` draws.
+
+    Args:
+        family: q.
+        target: the target, in the coordinates of the family.
+        words: the seed.
+        count: number of draws.
+    """
+    frame = target.frame if isinstance(target, Framed) else None
+    chunks = range(-(-count // CHUNK))
+    parts = side_by_side([partial(call, _draw, family, frame, derived(words, i)) for i in chunks])
+    return Drawn(*(np.concatenate([np.asarray(part) for part in side])[:count] for side in zip(*parts, strict=True)))
+
+
+def weigh(family: SemiImplicit, target: Target, words: Words, w: np.ndarray, inner: int) -> Weighed:
+    """Log densities at the points w.
+
+    Args:
+        family: q.
+        target: the target, in the coordinates of the family.
+        words: the seed of the inner samples, which are drawn afresh for every chunk.
+        w: points (N, D) in the coordinates of the family.
+        inner: number of inner samples, rounded up to a multiple of BLOCK.
+    """
+    blocks = np.int32(-(-inner // BLOCK))
+
+    def one(i: int) -> tuple[np.ndarray, ...]:
+        points = w[i * CHUNK : (i + 1) * CHUNK]
+        filled = np.pad(points, [(0, CHUNK - len(points)), (0, 0)], mode="edge")
+        *logs, volume = call(_weigh, family, target, derived(words, i), filled, blocks)
+        return tuple(np.asarray(part, np.float64)[: len(points)] - float(volume) for part in logs)
+
+    parts = side_by_side([partial(one, i) for i in range(-(-len(w) // CHUNK))])
+    return Weighed(*(np.concatenate(side) for side in zip(*parts, strict=True)))
+
+
+def in_space(space: Callable[[Array], Any], z: np.ndarray) -> Any:
+    """The points z (N, D) in the user's space: a pytree of NumPy arrays with a leading axis of length N."""
+    chunks = [z[i : i + CHUNK] for i in range(0, len(z), CHUNK)]
+    filled = [np.pad(part, [(0, CHUNK - len(part)), (0, 0)], mode="edge") for part in chunks]
+    parts = side_by_side([partial(call, _in_space, space, part) for part in filled])
+    return jax.tree.map(lambda *leaves: np.concatenate([np.asarray(leaf) for leaf in leaves])[: len(z)], *parts)
+
+
+def prepare_draws(family: SemiImplicit, target: Target, space: Callable[[Array], Any]) -> None:
+    """Compile the three programs; the arrays of the arguments may be given by their shapes."""
+    points, words = jax.ShapeDtypeStruct((CHUNK, target.dim), float), np.zeros(4, np.uint32)
+    prepare(_draw, family, target.frame if isinstance(target, Framed) else None, words)
+    prepare(_weigh, family, target, words, points, np.int32(1))
+    prepare(_in_space, space, points)
+
+
+def _draw(family: SemiImplicit, frame: Any, words: Array) -> tuple[Array, Array, Array]:
+    w_J, own_J = family.push(family.draw_outer(as_rbg(words), CHUNK))
+    return w_J, own_J, w_J if frame is None else frame.outward(w_J)
+
+
+def _weigh(
+    family: SemiImplicit, target: Any, words: Array, w_J: Float[Array, "J D"], blocks: Int[Array, ""]
+) -> tuple[Array, Array, Array, Array]:
+    """log p and log q in the coordinates of the family, and the log volume of the frame."""
+    key, rows = as_rbg(words), getattr(target, "rows", 0) or 1
+    log_p_J = jax.lax.map(target.log_prob, w_J, batch_size=max(1, min(AT_A_TIME, ROWS_AT_A_TIME // rows)))
+
+    def add_block(i: Array, sums: tuple[Array, Array]) -> tuple[Array, Array]:
+        mixed_K = family.mix(family.noise.sample(jax.random.fold_in(key, i), BLOCK))
+        grown = jnp.logaddexp(sums[0], logsumexp(family.log_prob_pairs(mixed_K, w_J), axis=1))
+        return grown, jnp.where(i == 0, grown, sums[1])
+
+    none = jnp.full(CHUNK, -jnp.inf)
+    all_J, first_J = jax.lax.fori_loop(0, blocks, add_block, (none, none))
+    volume = target.frame.log_volume if isinstance(target, Framed) else jnp.zeros(())
+    return log_p_J, all_J - jnp.log(blocks * BLOCK), first_J - jnp.log(BLOCK), volume
+
+
+def _in_space(space: Callable[[Array], Any], z_J: Float[Array, "J D"]) -> Any:
+    return jax.vmap(space)(z_J)

@@ -1,0 +1,121 @@
+"""Compiled programs of fits, kept for further fits of the same model with data of the same shapes.
+
+A program is identified by its function, the static parts of its arguments and the shapes of their arrays. Data are
+arrays, so other data of the same shapes use the same program. Only the last LARGEST programs are kept.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, NamedTuple, TypeVar
+
+import equinox as eqx
+import jax
+import numpy as np
+
+LARGEST = 64
+Result = TypeVar("Result")
+_programs: OrderedDict[Any, Future[Any]] = OrderedDict()
+_lock, _one_at_a_time = threading.Lock(), threading.Lock()
+
+
+class Program(NamedTuple):
+    """A compiled program, and whether it calls LAPACK."""
+
+    run: Callable[..., Any]
+    uses_lapack: bool
+
+
+def call(function: Callable[..., Result], *args: Any) -> Result:
+    """function(*args), compiled as one program. Arrays (also of NumPy) are inputs; everything else is static.
+
+    Programs that call LAPACK run one at a time: on a CPU, two of them that run at the same time can wait for each other
+    for ever, because each holds a thread that the other one needs.
+    """
+    leaves, key = _key(function, args)
+    program = _program(function, args, leaves, key)
+    if not program.uses_lapack:
+        return program.run(*leaves)
+    with _one_at_a_time:
+        return jax.block_until_ready(program.run(*leaves))
+
+
+def prepare(function: Callable[..., Any], *args: Any) -> None:
+    """Compile the program of `call(function, *args)` without running it; arrays may be given by their shapes."""
+    leaves, key = _key(function, args)
+    _program(function, args, leaves, key)
+
+
+def side_by_side(tasks: Sequence[Callable[[], Result]], stop: threading.Event | None = None) -> list[Result]:
+    """The results of these functions, run in as many threads as there are cores.
+
+    Args:
+        tasks: the functions. Each should spend its time in compiled programs.
+        stop: set if one of them fails or the user interrupts, so that the others can end early.
+    """
+    if len(tasks) == 1:
+        return [tasks[0]()]
+    with ThreadPoolExecutor(max_workers=min(len(tasks), os.cpu_count() or 1)) as pool:
+        futures = [pool.submit(task) for task in tasks]
+        try:
+            return [future.result() for future in futures]
+        except BaseException:
+            if stop is not None:
+                stop.set()
+            raise
+
+
+def _program(function: Callable[..., Any], args: tuple[Any, ...], leaves: list[Any], key: Any) -> Program:
+    """The compiled program. If several threads ask for the same program, one of them compiles it."""
+    with _lock:
+        found = _programs.get(key)
+        made = found or Future()
+        _programs[key] = made
+        _programs.move_to_end(key)
+        while len(_programs) > LARGEST:
+            _programs.popitem(last=False)
+    if found is None:
+        try:
+            made.set_result(_compiled(function, args, leaves))
+        except BaseException as error:
+            with _lock:
+                _programs.pop(key, None)
+            made.set_exception(error)
+    return made.result()
+
+
+def _compiled(function: Callable[..., Any], args: tuple[Any, ...], leaves: list[Any]) -> Program:
+    arrays, static = eqx.partition(args, _is_input)
+    structure = jax.tree.structure(arrays)
+
+    def flat(*inputs: Any) -> Any:
+        return function(*eqx.combine(jax.tree.unflatten(structure, inputs), static))
+
+    lowered = jax.jit(flat).lower(*leaves)
+    return Program(lowered.compile(), "lapack" in lowered.as_text())
+
+
+def _key(function: Callable[..., Any], args: tuple[Any, ...]) -> tuple[list[Any], Any]:
+    """The arrays of the arguments, in the types that JAX uses, and the identity of the program."""
+    arrays, static = eqx.partition(args, _is_input)
+    leaves = [_as_input(leaf) for leaf in jax.tree.leaves(arrays)]
+    static_leaves, static_structure = jax.tree.flatten(static)
+    shapes = tuple((leaf.shape, str(leaf.dtype)) for leaf in leaves)
+    return leaves, (function, jax.tree.structure(arrays), static_structure, tuple(static_leaves), shapes)
+
+
+def _is_input(leaf: Any) -> bool:
+    return isinstance(leaf, jax.Array | np.ndarray | np.generic | jax.ShapeDtypeStruct)
+
+
+def _as_input(leaf: Any) -> Any:
+    """The array in a type that JAX has: without double precision, a float64 becomes a float32."""
+    if isinstance(leaf, jax.Array):
+        return leaf
+    if isinstance(leaf, jax.ShapeDtypeStruct):
+        return jax.ShapeDtypeStruct(leaf.shape, jax.dtypes.canonicalize_dtype(leaf.dtype))
+    return np.asarray(leaf, jax.dtypes.canonicalize_dtype(leaf.dtype))
