@@ -5,8 +5,8 @@
 `quantiles`: for models whose standard deviations depend on rare tails (a funnel, Cauchy priors). At LEVELS, the
 probability that q gives to values below the reference's quantile is compared with the level. The tolerances are those
 of the moment rule for a Gaussian. With Phi and phi the standard normal distribution and density and z the quantile
-Phi^-1(level), a shift of 0.1 sd changes the probability by about 0.1 phi(z): 0.040 at the median, 0.032 at the
-quartiles and 0.010 at 5 and 95 %. A scale of s changes it by |Phi(z / s) - level|, at most over s in {0.9, 1.1}:
+Phi^-1(level), a shift of 0.1 sd changes the probability by about 0.1 phi(z): 0.040 at the median, 0.033 at the
+quartiles and 0.011 at 5 and 95 %. A scale of s changes it by |Phi(z / s) - level|, at most over s in {0.9, 1.1}:
 0, 0.023 and 0.017. The larger of the two is the tolerance at each level (`quantile_tolerances`).
 
 A model with symmetric modes (an unordered mixture) is judged in a label-invariant way: every draw is first replaced by
