@@ -16,6 +16,7 @@ from numpyro.infer import MCMC, NUTS
 
 import civi
 from civi.bench.timing import clocked
+from civi.errors import CiviError
 from fit_case import ModelCase, Sites
 from fit_guides import guide_draws
 from fit_judge import errors, judged
@@ -50,14 +51,19 @@ def programs() -> Iterator[list[float]]:
 def by_civi(case: ModelCase, key: int) -> Result:
     """`civi.fit` with its defaults, 4,000 draws and `diagnose`; then the same for other data of the same shapes.
 
-    Errors are those of JUDGED_DRAWS further draws, so that their Monte Carlo error is below a quarter of the limits.
+    Errors are those of JUDGED_DRAWS further draws, so that their Monte Carlo error is below a quarter of the limits. A
+    fit that civi refuses counts as a miss.
     """
     chains, fresh = reference(case).draws, case.fresh()
     jax.clear_caches()
-    with programs() as first:
-        (posterior, diagnosis), seconds, cpu = clocked(lambda: _fitted(fresh, key))
-    with programs() as second:
-        _, again, cpu_again = clocked(lambda: _fitted(fresh.with_other_data(), key + 1000))
+    try:
+        with programs() as first:
+            (posterior, diagnosis), seconds, cpu = clocked(lambda: _fitted(fresh, key))
+        with programs() as second:
+            _, again, cpu_again = clocked(lambda: _fitted(fresh.with_other_data(), key + 1000))
+    except CiviError as error:
+        failed = {"within": False, "complete": False, "verdict": "refused", "why": str(error)}
+        return {"dim": chains.shape[-1], "rule": case.rule, **failed}
     elbo = posterior.elbo(jax.random.key(key + 3))
     found = judged(case, posterior.sample(jax.random.key(key + 2), JUDGED_DRAWS), chains)
     return found | {

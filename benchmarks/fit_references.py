@@ -70,7 +70,8 @@ class Sampling:
 
 INDEPENDENT = Sampling(draws=20_000)
 LONG = Sampling(draws=10_000, accept=0.99)
-SAMPLING = {"eight-schools-centred": LONG, "eight-schools-noncentred": LONG, "garch11": LONG}
+SAMPLING = dict.fromkeys(("eight-schools-centred", "eight-schools-noncentred", "garch11"), LONG)
+SAMPLING["crossed-effects"] = Sampling(draws=10_000)
 
 
 def log_density(case: ModelCase) -> tuple[Callable[[jax.Array], jax.Array], int]:

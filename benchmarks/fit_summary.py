@@ -17,15 +17,18 @@ def summary(results: Results) -> list[str]:
 
 
 def _times(fits: Results, results: Results) -> list[str]:
-    nuts = {label.split()[0]: found["seconds"] for label, found in results.items() if label.split()[1] == "NUTS"}
-    first, second, small = {}, {}, {}
+    """Ratios to NUTS: the median over keys of each model, and for small models the largest."""
+    fits = {label: found for label, found in fits.items() if "seconds" in found}
+    nuts = {label.split()[0]: found for label, found in results.items() if label.split()[1] == "NUTS"}
+    first, second, small, cpu = {}, {}, {}, {}
     for name in nuts:
         mine = [found for label, found in fits.items() if label.split()[0] == name]
         if mine:
-            first[name] = float(np.median([found["seconds"] for found in mine])) / nuts[name]
-            second[name] = float(np.median([found["second_seconds"] for found in mine])) / nuts[name]
+            first[name] = float(np.median([found["seconds"] for found in mine])) / nuts[name]["seconds"]
+            second[name] = float(np.median([found["second_seconds"] for found in mine])) / nuts[name]["seconds"]
+            cpu[name] = float(np.median([found["cpu"] for found in mine])) / nuts[name]["cpu"]
             if mine[0]["dim"] <= SMALL:
-                small[name] = max(found["seconds"] for found in mine) / nuts[name]
+                small[name] = max(found["seconds"] for found in mine) / nuts[name]["seconds"]
     programs = {label: found["programs"] for label, found in fits.items()}
     again = {label: found["second_programs"] for label, found in fits.items()}
     lines = []
@@ -38,6 +41,7 @@ def _times(fits: Results, results: Results) -> list[str]:
             f"second fit of the same shapes over NUTS: median {_median(second)} (at most 0.3),"
             f" largest {_largest(second)}"
         )
+        lines.append(f"CPU seconds over those of NUTS, which other work on the machine changes less: {_median(cpu)}")
     lines.append(f"XLA programs of a fit, draws and diagnose: at most {_largest(programs)} (at most 15)")
     lines.append(f"XLA programs of a second fit: at most {_largest(again)} (none)")
     return lines
@@ -61,7 +65,7 @@ def _verdicts(fits: Results) -> list[str]:
     right = {label: found for label, found in fits.items() if found["within"] and found["complete"]}
     called_good = {label for label, found in fits.items() if found["verdict"] == "good"}
     missed = [label for label in fits if label not in right]
-    models = {label.split()[0] for label in fits}
+    models = {label.split()[0] for label in right}
     doubted = {label.split()[0] for label in right if label not in called_good}
     silent = [label for label in missed if label in called_good]
     return [
