@@ -91,10 +91,10 @@ def crossed_effects(row: np.ndarray, column: np.ndarray, rows: int, columns: int
 
 
 def crossed_effects_data(seed: int, rows: int = 80, columns: int = 41, count: int = 480) -> dict[str, Any]:
-    """Six observations per row, each in a random column; sd 0.4 between rows, 1 between columns and 1 of the noise."""
+    """Six observations per row, each in a random column; sd 0.7 between rows, 1 between columns and 1 of the noise."""
     rng = np.random.default_rng(seed)
     row, column = np.arange(count) % rows, rng.integers(columns, size=count)
-    mean = 3 + rng.normal(0, 0.4, rows)[row] + rng.normal(0, 1, columns)[column]
+    mean = 3 + rng.normal(0, 0.7, rows)[row] + rng.normal(0, 1, columns)[column]
     return {"row": row, "column": column, "rows": rows, "columns": columns, "y": rng.normal(mean, 1)}
 
 
