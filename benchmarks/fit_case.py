@@ -32,7 +32,8 @@ class ModelCase:
             depend on the seed.
         seed: seed of the data.
         summary: a short description.
-        exact_unconstrained_draws: draws `count` independent posterior samples with `rng`; None if not known.
+        exact_unconstrained_draws: draws `count` posterior samples with `rng`, independent or of a thinned Gibbs
+            sampler; None if there is no such sampler.
         rule: how draws are compared with the reference; fit_judge.py has the rules.
         noncentred: sites that the sampler of the reference moves to the non-centred parameterisation.
         reference_model: a model with the same posterior that NUTS samples well. All latent sites of `model` are

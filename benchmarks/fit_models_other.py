@@ -8,12 +8,13 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 
-from fit_case import ModelCase, Sites
+from fit_case import ModelCase, Sites, single
 from fit_models_hierarchical import inverse_logit
+from horseshoe_gibbs import gibbs
 
 HARES = "30 47.2 70.2 77.4 36.3 20.6 18.1 21.4 22 25.4 27.1 40.3 57 76.6 52.3 19.5 11.2 7.6 14.6 16.2 24.7"
 LYNXES = "4 6.1 9.8 35.2 59.4 41.7 19 13 8.3 9.1 7.4 8 12.3 19.5 45.7 51.1 29.7 15.8 9.7 10.1 8.6"
-SUBSTEPS = 5
+SUBSTEPS, HORSESHOE = 5, 22
 
 
 def stochastic_volatility(y: np.ndarray) -> None:
@@ -58,6 +59,12 @@ def horseshoe_data(seed: int, rows: int = 100, columns: int = 20) -> dict[str, n
     beta = np.zeros(columns)
     beta[:3] = 2.0, -1.5, 0.6
     return {"x": x, "y": rng.normal(1 + x @ beta, 1)}
+
+
+def horseshoe_draws(rng: np.random.Generator, count: int) -> np.ndarray:
+    """Draws of the posterior by Gibbs sampling."""
+    data = single(horseshoe_data(HORSESHOE))
+    return gibbs(rng, count, data["x"], data["y"], tau_scale=0.3, prior=(5.0, 2.0))
 
 
 def gp_classification(x: np.ndarray, y: np.ndarray | None = None) -> None:
@@ -146,7 +153,15 @@ CASES = (
         "random walk of 100 steps",
         reference_model=stochastic_volatility_innovations,
     ),
-    ModelCase("horseshoe", horseshoe, horseshoe_data, 22, "20 coefficients, Cauchy tails", rule="quantiles"),
+    ModelCase(
+        "horseshoe",
+        horseshoe,
+        horseshoe_data,
+        HORSESHOE,
+        "20 coefficients, Cauchy tails",
+        horseshoe_draws,
+        rule="quantiles",
+    ),
     ModelCase("gp-classification", gp_classification, gp_classification_data, 23, "60 points"),
     ModelCase("lotka-volterra", lotka_volterra, lotka_volterra_data, 0, "hares and lynxes, Runge-Kutta"),
     ModelCase(
