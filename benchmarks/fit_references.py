@@ -3,11 +3,11 @@
     python benchmarks/fit_references.py [MODEL ...]     makes missing references and prints the diagnostics of all
 
 References are NUTS in double precision, unless better draws exist: independent ones of the funnel and the Gaussian,
-and those of a Gibbs sampler for the horseshoe. NUTS samples the
-parameterisation that suits it: the sites that the case names are made non-centred by NumPyro's `LocScaleReparam`, or
-the case has a model of its own for this purpose. The draws are mapped back exactly. On the centred eight schools, for
-example, NUTS itself misses the neck of the funnel: with 25,000 draws per chain and target acceptance 0.99 it has 272
-divergences, and the sd of log tau is 1.05 instead of 1.17, although R-hat is 1.001.
+and those of a Gibbs sampler for the horseshoe. NUTS samples the parameterisation that suits it: the sites that the case
+names are made non-centred by NumPyro's `LocScaleReparam`, or the case has a model of its own for this purpose. The
+draws are mapped back exactly. On the centred eight schools, for example, NUTS itself misses the neck of the funnel: with
+25,000 draws per chain and target acceptance 0.99 it has 272 divergences, and the sd of log tau is 1.05 instead of 1.17,
+although R-hat is 1.001.
 """
 
 from __future__ import annotations
