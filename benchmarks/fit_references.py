@@ -5,9 +5,9 @@
 References are NUTS in double precision, unless better draws exist: independent ones of the funnel and the Gaussian,
 and those of a Gibbs sampler for the horseshoe. NUTS samples the parameterisation that suits it: the sites that the case
 names are made non-centred by NumPyro's `LocScaleReparam`, or the case has a model of its own for this purpose. The
-draws are mapped back exactly. On the centred eight schools, for example, NUTS itself misses the neck of the funnel: with
-25,000 draws per chain and target acceptance 0.99 it has 272 divergences, and the sd of log tau is 1.05 instead of 1.17,
-although R-hat is 1.001.
+draws are mapped back exactly. On the centred eight schools, for example, NUTS itself misses the neck of the funnel:
+with 25,000 draws per chain and target acceptance 0.99 it has 272 divergences, and the sd of log tau is 1.05 instead of
+1.17, although R-hat is 1.001.
 """
 
 from __future__ import annotations
@@ -74,7 +74,9 @@ LONG = Sampling(draws=10_000, accept=0.99)
 SAMPLING = {
     "eight-schools-centred": LONG,
     "eight-schools-noncentred": LONG,
-    "garch11": Sampling(accept=0.99),
+    "garch11": Sampling(draws=2500, accept=0.99),
+    "gp-classification": Sampling(warmup=1000, draws=2500),
+    "lotka-volterra": Sampling(warmup=800, draws=2000),
     "crossed-effects": Sampling(draws=10_000),
 }
 
