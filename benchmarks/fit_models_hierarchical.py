@@ -70,10 +70,10 @@ def random_intercept_logistic(x: np.ndarray, group: np.ndarray, groups: int, y: 
 
 
 def random_intercept_logistic_data(seed: int, groups: int = 95, rows: int = 760) -> dict[str, Any]:
-    """Groups of 2 to 24 rows, three standard normal predictors, and between-group sd 0.7."""
+    """Groups of 2 to 24 rows, three standard normal predictors, and between-group sd 0.9."""
     rng = np.random.default_rng(seed)
     x, group = rng.normal(size=(rows, 3)), uneven_groups(groups, rows)
-    logits = rng.normal(-0.5, 0.7, groups)[group] + x @ np.array([1.0, -0.5, 0.2])
+    logits = rng.normal(-0.5, 0.9, groups)[group] + x @ np.array([1.0, -0.5, 0.2])
     return {"x": x, "group": group, "groups": groups, "y": rng.binomial(1, inverse_logit(logits))}
 
 
