@@ -70,10 +70,8 @@ class Sampling:
 
 
 EXACT = Sampling(draws=20_000)
-LONG = Sampling(draws=10_000, accept=0.99)
 SAMPLING = {
-    "eight-schools-centred": LONG,
-    "eight-schools-noncentred": LONG,
+    "eight-schools-centred": Sampling(draws=10_000, accept=0.99),
     "garch11": Sampling(draws=2500, accept=0.99),
     "gp-classification": Sampling(warmup=1000, draws=2500),
     "lotka-volterra": Sampling(warmup=800, draws=2000),
