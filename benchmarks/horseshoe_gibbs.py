@@ -1,4 +1,4 @@
-"""Reference draws of the horseshoe regression by Gibbs sampling, because NUTS diverges on it in every 20th transition.
+"""Reference draws of the horseshoe regression by Gibbs sampling: on it, NUTS diverges in 6 % of its transitions.
 
 With beta_d ~ N(0, tau^2 lambda_d^2) and half-Cauchy scales written with auxiliary variables (Makalic and Schmidt, "A
 simple sampler for the horseshoe estimator", 2016), all conditionals but that of sigma are normal or inverse gamma.
