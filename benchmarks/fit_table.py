@@ -1,10 +1,12 @@
-"""`civi.fit` with its defaults on ten models, and NumPyro's guides with the same time, compared with NUTS.
+"""`civi.fit` with its defaults on twenty models beside NUTS: seconds, errors, verdicts and compiled programs.
 
-    python benchmarks/fit_table.py [MODEL ...] [--key 0] [--seconds 60] [--no-guides] [--force] [--out FILE]
+    python benchmarks/fit_table.py [MODEL ...] [--keys 0,1,2] [--no-nuts] [--guides] [--force] [--out FILE]
 
-Errors are the largest over all unconstrained parameters: the error of the mean in posterior sd, and the ratio of
-standard deviations. Each result is saved to a JSON file immediately, and is only recomputed with --force. Seconds are
-wall time including compilation; CPU seconds show how busy the machine was with other work.
+For each model and key, in one process and from a cold start: the seconds of `civi.fit`, 4,000 draws and `diagnose`
+together; those of a second fit with another key and other data of the same shapes; and, once per model, those of NUTS
+(NumPyro, four vectorised chains of 1,000 + 1,000). fit_judge.py has the rules by which draws are within or not; NUTS is
+judged by the same. --guides adds NumPyro's automatic guides, trained for as long as civi took. Each result is saved to
+a JSON file immediately, and is only computed again with --force.
 """
 
 from __future__ import annotations
@@ -12,103 +14,112 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
-from typing import Any
 
-import jax
-import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-import civi
-from civi.bench.timing import clocked
 from civi.folders import cache_folder
-from civi.inference.diagnose.agreement import moment_errors
-from fit_guides import GUIDES, guide_draws
-from fit_models import MODELS, ModelCase
-from fit_references import reference
+from fit_guides import GUIDES
+from fit_measure import Result, by_civi, by_guide, by_nuts, prepare
+from fit_models import MODELS
+from fit_summary import summary
 
-HEADER = ("model", "D", "method", "mean error", "sd ratio", "within", "verdict", "seconds", "CPU seconds", "steps")
-Result = dict[str, Any]
+Results = dict[str, Result]
+HEADER = (
+    "model",
+    "D",
+    "method",
+    "seconds",
+    "/ NUTS",
+    "second fit",
+    "/ NUTS",
+    "CPU s",
+    "programs",
+    "mean error",
+    "sd ratio",
+    "quantiles",
+    "within",
+    "verdict",
+    "ELBO",
+    "steps",
+)
 
 
 def main() -> None:
-    """Print the table."""
-    asked = _arguments()
-    file = asked.out or cache_folder("fit-table") / f"key-{asked.key}.json"
-    results: dict[str, Result] = json.loads(file.read_text()) if file.exists() else {}
-    console, names = Console(width=140), asked.models or list(MODELS)
-    methods = ["civi"] + ([] if asked.no_guides else list(GUIDES))
-    for i, name in enumerate(names):
-        for method in methods:
-            label = f"{name} {method}"
-            if label not in results or asked.force:
-                console.print(f"[{i + 1}/{len(names)}] {label} ...")
-                seconds = asked.seconds if method == "civi" else results[f"{name} civi"]["seconds"]
-                results[label] = _measured(MODELS[name], method, asked.key, seconds)
-                file.parent.mkdir(parents=True, exist_ok=True)
-                file.write_text(json.dumps(results, indent=1))
-                jax.clear_caches()
-            console.print("  ".join(_row(name, method, results[label])))
-    console.print(_table(names, methods, results))
+    """Measure what is missing, then print the table and the summary."""
+    asked, console = _arguments(), Console(width=220)
+    file = asked.out or cache_folder("fit-table") / "results.json"
+    results: Results = json.loads(file.read_text()) if file.exists() else {}
+    labels = [label for name in asked.models for label in _labels(name, asked)]
+    prepare()
+    for i, label in enumerate(labels):
+        if label not in results or asked.force:
+            console.print(f"[{i + 1}/{len(labels)}] {label} ...")
+            results[label] = _measured(label, results)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(json.dumps(results, indent=1))
+        console.print("  ".join(_row(label, results)), highlight=False)
+    table = Table(*HEADER)
+    for i, label in enumerate(labels):
+        last = i + 1 == len(labels) or labels[i + 1].split()[0] != label.split()[0]
+        table.add_row(*_row(label, results), end_section=last)
+    console.print(table)
+    print(*summary({label: results[label] for label in labels}), sep="\n")
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="*", metavar="MODEL", help=", ".join(MODELS))
-    parser.add_argument("--key", type=int, default=0)
-    parser.add_argument("--seconds", type=float, default=60)
-    parser.add_argument("--no-guides", action="store_true")
+    parser.add_argument("--keys", type=lambda text: [int(key) for key in text.split(",")], default=[0, 1, 2])
+    parser.add_argument("--no-nuts", action="store_true")
+    parser.add_argument("--guides", action="store_true")
     parser.add_argument("--force", action="store_true")
     parser.add_argument("--out", type=Path)
     asked = parser.parse_args()
+    asked.models = asked.models or list(MODELS)
     wrong = [name for name in asked.models if name not in MODELS]
     if wrong:
         parser.error(f"unknown model {wrong[0]}: known are {', '.join(MODELS)}")
     return asked
 
 
-def _measured(case: ModelCase, method: str, key: int, seconds: float) -> Result:
-    """Run a method, and compare the moments of its draws with the reference."""
-    chains = reference(case).draws
+def _labels(name: str, asked: argparse.Namespace) -> list[str]:
+    """The measurements of a model, as "model method key"."""
+    methods = ["civi", *(GUIDES if asked.guides else ())]
+    sampled = [] if asked.no_nuts else [f"{name} NUTS 0"]
+    return sampled + [f"{name} {method} {key}" for key in asked.keys for method in methods]
+
+
+def _measured(label: str, results: Results) -> Result:
+    name, method, key = label.split()
     if method == "civi":
-        draws, found = _by_civi(case, key, seconds)
-    else:
-        (draws, steps), taken, cpu = clocked(lambda: guide_draws(case, method, seconds, key))
-        found = {"seconds": taken, "cpu": cpu, "steps": steps}
-    errors = moment_errors(draws, chains.reshape(-1, chains.shape[-1])) if np.isfinite(draws).all() else {}
-    return {"dim": draws.shape[1], **errors, **found}
+        return by_civi(MODELS[name], int(key))
+    if method == "NUTS":
+        return by_nuts(MODELS[name], int(key))
+    return by_guide(MODELS[name], method, int(key), results[f"{name} civi {key}"]["seconds"])
 
 
-def _by_civi(case: ModelCase, key: int, seconds: float) -> tuple[np.ndarray, Result]:
-    options = {"key": jax.random.key(key), "seconds": seconds, "progress": False}
-    posterior, _, cpu = clocked(lambda: civi.fit(case.model, *case.args, **options, **case.kwargs))
-    diagnosis = posterior.diagnose(jax.random.key(key + 1))
-    why = ", ".join(f"{f.name} {f.value:.2g}" for f in diagnosis.findings if f.verdict != "good")
-    return posterior.sample_unconstrained(jax.random.key(key + 2), 20_000).astype(np.float64), {
-        "verdict": f"{diagnosis.verdict} ({why})" if why else diagnosis.verdict,
-        "seconds": posterior.seconds,
-        "cpu": cpu,
-        "steps": len(posterior.history["step"]),
-        "message": posterior.message,
-    }
+def _row(label: str, results: Results) -> tuple[str, ...]:
+    name, method, key = label.split()
+    found, nuts = results[label], results.get(f"{name} NUTS 0", {}).get("seconds")
 
+    def shown(field: str, form: str) -> str:
+        return "-" if found.get(field) is None else format(found[field], form)
 
-def _row(name: str, method: str, result: Result) -> tuple[str, ...]:
-    shown = (name, str(result["dim"]), method)
-    ended = (result.get("verdict", "-"), f"{result['seconds']:.0f}", f"{result['cpu']:.0f}", str(result["steps"]))
-    if "sd_ratio_min" not in result:
-        return (*shown, "not finite", "not finite", "no", *ended)
-    low, high, mean = (result[part] for part in ("sd_ratio_min", "sd_ratio_max", "mean_error_max"))
-    within = "yes" if mean <= 0.1 and low >= 0.9 and high <= 1.1 else "no"
-    return (*shown, f"{mean:.3f}", f"{low:.3f} to {high:.3f}", within, *ended)
+    def ratio(field: str) -> str:
+        return f"{found[field] / nuts:.2f}" if nuts and field in found else "-"
 
-
-def _table(names: list[str], methods: list[str], results: dict[str, Result]) -> Table:
-    table = Table(*HEADER)
-    for name in names:
-        for method in methods:
-            table.add_row(*_row(name, method, results[f"{name} {method}"]), end_section=method == methods[-1])
-    return table
+    named = f"{method} {key}" if method != "NUTS" else method
+    compiled = f"{found['programs']} + {found['second_programs']}" if "programs" in found else "-"
+    deviations = f"{shown('sd_ratio_min', '.2f')} to {shown('sd_ratio_max', '.2f')}"
+    within = ("yes" if found["within"] else "no") + ("" if found.get("complete", True) else ", one mode")
+    return (
+        *(name, str(found["dim"]), named),
+        *(shown("seconds", ".1f"), ratio("seconds"), shown("second_seconds", ".1f"), ratio("second_seconds")),
+        *(shown("cpu", ".1f"), compiled, shown("mean_error_max", ".3f"), deviations, shown("quantile_error", ".2f")),
+        *(within, f"{found.get('verdict', '-')} {found.get('why', '')}".strip()),
+        *(shown("elbo", ".2f"), shown("steps", "d")),
+    )
 
 
 if __name__ == "__main__":
