@@ -107,7 +107,9 @@ def _weigh(
 ) -> tuple[Array, Array, Array, Array]:
     """log p and log q in the coordinates of the family, and the log volume of the frame."""
     key, rows = as_rbg(words), getattr(target, "rows", 0) or 1
-    log_p_J = jax.lax.map(target.log_prob, w_J, batch_size=max(1, min(AT_A_TIME, ROWS_AT_A_TIME // rows)))
+    single = getattr(target, "one_at_a_time", False)
+    at_a_time = None if single else max(1, min(AT_A_TIME, ROWS_AT_A_TIME // rows))
+    log_p_J = jax.lax.map(target.log_prob, w_J, batch_size=at_a_time)
 
     def add_block(i: Array, sums: tuple[Array, Array]) -> tuple[Array, Array]:
         mixed_K = family.mix(family.noise.sample(jax.random.fold_in(key, i), BLOCK))

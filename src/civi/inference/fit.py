@@ -22,6 +22,7 @@ from civi.inference.pilot.base import Guesses
 from civi.inference.pilot.gaussian import Found, Guess, Search
 from civi.inference.pilot.proper import check_proper
 from civi.inference.posterior import SemiImplicitPosterior
+from civi.inference.programs import one_blas_thread
 from civi.inference.recipe import PILOT_ROWS, check_solver, fit_settings
 from civi.inference.restarts import Run, prepare_training, train_runs
 from civi.inference.seeds import Words, derived
@@ -91,7 +92,7 @@ def fit(
         log_p = with_batch(log_p, space, PILOT_ROWS)
     settings = fit_settings(solver, log_p.dim, steps, batch)
     deadline = float("inf") if seconds is None else begun + RESERVE * seconds
-    with _bar(progress, settings.solver.steps) as bar, ThreadPoolExecutor(max_workers=1) as background:
+    with one_blas_thread(), _bar(progress, settings.solver.steps) as bar, ThreadPoolExecutor(1) as background:
         compiling = background.submit(prepare_training, settings, settings.pilot.template(log_p))
         bar.phase("pilot")
         found = _found(settings, log_p, space, derived(words, PILOT))

@@ -7,6 +7,7 @@ arrays, so other data of the same shapes use the same program. Only the last LAR
 from __future__ import annotations
 
 import os
+import re
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -16,32 +17,42 @@ from typing import Any, NamedTuple, TypeVar
 import equinox as eqx
 import jax
 import numpy as np
+from threadpoolctl import ThreadpoolController
 
 LARGEST = 64
+BATCH_OF_MATRICES = re.compile(r"tensor<\d+x\d+x\d+x")
 Result = TypeVar("Result")
 _programs: OrderedDict[Any, Future[Any]] = OrderedDict()
 _lock, _one_at_a_time = threading.Lock(), threading.Lock()
 
 
 class Program(NamedTuple):
-    """A compiled program, and whether it calls LAPACK."""
+    """A compiled program, and whether it calls routines of LAPACK on batches of matrices."""
 
     run: Callable[..., Any]
-    uses_lapack: bool
+    batched_lapack: bool
 
 
 def call(function: Callable[..., Result], *args: Any) -> Result:
     """function(*args), compiled as one program. Arrays (also of NumPy) are inputs; everything else is static.
 
-    Programs that call LAPACK run one at a time: on a CPU, two of them that run at the same time can wait for each other
-    for ever, because each holds a thread that the other one needs.
+    Programs with batched routines of LAPACK run one at a time: on a CPU, two of them that run at the same time can wait
+    for each other for ever, because each holds a thread that the other one needs.
     """
     leaves, key = _key(function, args)
     program = _program(function, args, leaves, key)
-    if not program.uses_lapack:
+    if not program.batched_lapack:
         return program.run(*leaves)
-    with _one_at_a_time:
+    with _one_at_a_time, one_blas_thread():
         return jax.block_until_ready(program.run(*leaves))
+
+
+def one_blas_thread() -> Any:
+    """Context in which BLAS and LAPACK use one thread.
+
+    Their results then do not depend on the number of cores, and their threads do not wait for those of a compilation.
+    """
+    return ThreadpoolController().limit(limits=1, user_api="blas")
 
 
 def prepare(function: Callable[..., Any], *args: Any) -> None:
@@ -96,7 +107,8 @@ def _compiled(function: Callable[..., Any], args: tuple[Any, ...], leaves: list[
         return function(*eqx.combine(jax.tree.unflatten(structure, inputs), static))
 
     lowered = jax.jit(flat).lower(*leaves)
-    return Program(lowered.compile(), "lapack" in lowered.as_text())
+    calls = [line for line in lowered.as_text().splitlines() if "lapack" in line]
+    return Program(lowered.compile(), any(BATCH_OF_MATRICES.search(line) for line in calls))
 
 
 def _key(function: Callable[..., Any], args: tuple[Any, ...]) -> tuple[list[Any], Any]:

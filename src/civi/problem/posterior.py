@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import equinox as eqx
-import jax
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from civi.estimate import Picked
 from civi.family import Outer, SemiImplicit
 from civi.parts import constant
 from civi.problem.semi_implicit import LogProbEach, SemiImplicitProblem
-from civi.problem.target.base import Target, batch_of, check_batch, check_shape
+from civi.problem.target.base import Target, batch_of, check_batch, check_shape, log_prob_each
 
 
 class PosteriorProblem(SemiImplicitProblem):
@@ -38,7 +37,7 @@ class PosteriorProblem(SemiImplicitProblem):
     def first_values(self, key: PRNGKeyArray, count: int) -> tuple[Float[Array, "J D"], Float[Array, " J"]]:
         """Draws of q, and log p(x, z) at these draws on all data."""
         z_J = self.family.sample(key, count)
-        return z_J, jax.vmap(self.target.log_prob)(z_J)
+        return z_J, log_prob_each(self.target)(z_J)
 
     def draw_outer(self, key: PRNGKeyArray, count: int) -> Outer:
         return self.family.draw_outer(key, count)
@@ -46,4 +45,4 @@ class PosteriorProblem(SemiImplicitProblem):
     def on_batch(
         self, key: PRNGKeyArray, t: Float[Array, ""] | None = None, nu: Picked | None = None
     ) -> tuple[SemiImplicit, LogProbEach]:
-        return self.family, jax.vmap(batch_of(self.target, key, self.batch).log_prob)
+        return self.family, log_prob_each(batch_of(self.target, key, self.batch))

@@ -79,4 +79,5 @@ def _slopes(target: Any, z_N: Array, degrees_N: Array, batch: int | None, words:
         return jax.value_and_grad(at_degrees(on_rows, degrees).log_prob)(z)
 
     at_a_time = max(1, min(AT_A_TIME, len(z_N), ROWS_AT_A_TIME // rows))
-    return jax.lax.map(one, (z_N, degrees_N), batch_size=at_a_time)
+    single = getattr(target, "one_at_a_time", False)
+    return jax.lax.map(one, (z_N, degrees_N), batch_size=None if single else at_a_time)

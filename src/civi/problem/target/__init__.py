@@ -9,6 +9,7 @@ from civi.problem.target.base import (
     check_batch,
     check_shape,
     check_values,
+    log_prob_each,
 )
 from civi.problem.target.frame import Frame, Framed, LowRankFrame, inward, log_volume, outward, unframed
 from civi.problem.target.regression import LogisticRegression
@@ -31,6 +32,7 @@ __all__ = [
     "check_shape",
     "check_values",
     "inward",
+    "log_prob_each",
     "log_volume",
     "outward",
     "star",

@@ -61,6 +61,32 @@ def batch_of(target: Any, key: PRNGKeyArray, count: int | None) -> Any:
     return target if count is None else target.batch(key, count)
 
 
+def log_prob_each(target: Any) -> Callable[[Float[Array, "J D"]], Float[Array, " J"]]:
+    """log p(x, z_j) at each of several points, as a differentiable function of the points.
+
+    A target that calls LAPACK (`one_at_a_time`) is evaluated point by point, each with its gradient: on a CPU, batched
+    routines of LAPACK are no faster, and they can wait for ever for a thread that is itself waiting.
+    """
+    if not getattr(target, "one_at_a_time", False):
+        return jax.vmap(target.log_prob)
+    return target.log_prob_each if hasattr(target, "log_prob_each") else _pointwise(target.log_prob)
+
+
+def _pointwise(log_prob: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    @jax.custom_vjp
+    def values(z_J: Array) -> Array:
+        return jax.lax.map(log_prob, z_J)
+
+    def forward(z_J: Array) -> tuple[Array, Array]:
+        return jax.lax.map(jax.value_and_grad(log_prob), z_J)
+
+    def backward(slopes_J: Array, weights_J: Array) -> tuple[Array]:
+        return (weights_J[:, None] * slopes_J,)
+
+    values.defvjp(forward, backward)
+    return values
+
+
 def check_batch(target: Any, count: int | None) -> None:
     """Raise SettingError unless the target has rows of data, and at least `count` of them."""
     if count is None:

@@ -12,7 +12,7 @@ from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from civi.parts import constant, trained
-from civi.problem.target.base import BatchedTarget, Target, batch_of
+from civi.problem.target.base import BatchedTarget, Target, batch_of, log_prob_each
 from civi.problem.target.program import on_device
 
 
@@ -150,8 +150,17 @@ class Framed(eqx.Module):
         """Number of rows of data of the target; 0 if it has none."""
         return self.target.rows if isinstance(self.target, BatchedTarget) else 0
 
+    @property
+    def one_at_a_time(self) -> bool:
+        """Whether the target is evaluated point by point (see `log_prob_each`)."""
+        return getattr(self.target, "one_at_a_time", False)
+
     def log_prob(self, z: Float[Array, " D"]) -> Float[Array, ""]:
         return self.target.log_prob(self.frame.outward(z)) + self.frame.log_volume
+
+    def log_prob_each(self, w_J: Float[Array, "J D"]) -> Float[Array, " J"]:
+        """log p at several points, for a target that is evaluated point by point."""
+        return log_prob_each(self.target)(self.frame.outward(w_J)) + self.frame.log_volume
 
     def batch(self, key: PRNGKeyArray, count: int) -> Framed:
         """The target on a mini-batch, in the same frame, with a control variate that is exact at the frame's location.
@@ -192,6 +201,11 @@ class Anchored(eqx.Module):
     @property
     def dim(self) -> int:
         return self.target.dim
+
+    @property
+    def one_at_a_time(self) -> bool:
+        """Whether the target is evaluated point by point (see `log_prob_each`)."""
+        return getattr(self.target, "one_at_a_time", False)
 
     def log_prob(self, z: Float[Array, " D"]) -> Float[Array, ""]:
         return self.target.log_prob(z) + self.height + self.tilt @ (z - self.location)

@@ -20,6 +20,9 @@ import numpy as np
 from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
 
 
+LAPACK = {"cholesky", "triangular_solve", "lu", "qr", "geqrf", "householder_product", "eigh", "eig", "svd", "schur"}
+
+
 @dataclass(frozen=True, eq=False)
 class Program:
     """A traced function.
@@ -35,6 +38,11 @@ class Program:
     places: tuple[int, ...]
     structure: Any
     digest: str
+
+    @property
+    def uses_lapack(self) -> bool:
+        """Whether it factorises matrices or solves linear systems."""
+        return any(name in LAPACK for name in _primitives(self.jaxpr))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Program) and self.digest == other.digest
@@ -163,6 +171,14 @@ def _nested(jaxpr: Jaxpr) -> list[str]:
                 found += [hashlib.sha256(np.asarray(_plain(array)).tobytes()).hexdigest() for array in inner.consts]
             found += _nested(inner.jaxpr if isinstance(inner, ClosedJaxpr) else inner)
     return found
+
+
+def _primitives(jaxpr: Jaxpr) -> Iterator[str]:
+    """Names of all operations, also of nested programs."""
+    for equation in jaxpr.eqns:
+        yield equation.primitive.name
+        for inner in _programs(list(equation.params.values())):
+            yield from _primitives(inner.jaxpr if isinstance(inner, ClosedJaxpr) else inner)
 
 
 def _programs(values: Any) -> Iterator[Any]:

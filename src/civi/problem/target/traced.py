@@ -56,6 +56,11 @@ class TracedTarget(eqx.Module):
         """The subsample size that the model sets for this plate; None if no plate subsamples."""
         return next((plate.subsample_size for _, plate in self.plates), None)
 
+    @property
+    def one_at_a_time(self) -> bool:
+        """Whether the model calls LAPACK, so that it is evaluated point by point (see `log_prob_each`)."""
+        return self.program.uses_lapack
+
     def log_prob(self, z: Float[Array, " D"]) -> Float[Array, ""]:
         if z.shape != (self.dim,):
             raise TargetError(f"z must be a vector of length {self.dim}, not an array of shape {z.shape}")
