@@ -38,8 +38,10 @@ from calibration_cases import (
     two_modes,
 )
 from civi.inference.diagnose.agreement import moment_errors
-from civi.inference.fit import guesses_of
+from civi.inference.fit import draws_of
+from civi.inference.pilot import Gaussian
 from civi.inference.posterior import SemiImplicitPosterior
+from civi.inference.seeds import derived
 from civi.problem.target import LogDensity
 
 BAD = 4
@@ -65,7 +67,8 @@ def presented(log_density: LogDensityOfZ, wrong: LogDensityOfZ, dim: int, key: i
     """A good fit of the density `wrong`, presented as a fit of `log_density`."""
     target = LogDensity(log_density, dim)
     lost = fit(wrong, {"dim": dim}, key)
-    return replace(lost, target=eqx.tree_at(lambda s: s.target, lost.target, target), guesses=guesses_of(target))
+    guesses = draws_of(Gaussian().find(target, derived(np.zeros(2, np.uint32), key)).guesses)
+    return replace(lost, target=eqx.tree_at(lambda s: s.target, lost.target, target), guesses=guesses)
 
 
 def good_fits(first: int) -> Iterator[tuple[str, str, int, SemiImplicitPosterior]]:

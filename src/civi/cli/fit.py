@@ -33,10 +33,11 @@ def fit(
         Path | None, typer.Option(help="JSON or CSV file; its members or columns are the model's arguments.")
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for the results; runs/fit-NAME-SEED by default.")] = None,
-    seed: Annotated[int, typer.Option(help="Same seed, same numbers, unless the time runs out.")] = 0,
-    seconds: Annotated[float, typer.Option(help="Time limit for training, in seconds.")] = 60,
+    seed: Annotated[int, typer.Option(help="Same seed, same numbers, unless there is a time limit.")] = 0,
+    seconds: Annotated[float | None, typer.Option(help="Time limit of the fit, in seconds; none by default.")] = None,
     steps: Annotated[int | None, typer.Option(help="Maximum number of training steps.")] = None,
     solver: Annotated[str, typer.Option(help="How to fit it; `civi solvers` lists them.")] = "civi",
+    reparam: Annotated[bool, typer.Option(help="Whether hierarchical sites may be made non-centred.")] = True,
     draws: Annotated[int, typer.Option(help="Number of posterior draws to write.")] = 4000,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing run in the folder.")] = False,
 ) -> None:
@@ -59,7 +60,7 @@ def fit(
     folder = out or Path("runs") / f"fit-{name}-{seed}"
     if not force:
         run_folder.prepare(folder, force=False, resumable=False)
-    options: dict[str, Any] = {"seconds": seconds, "solver": solver} | ({"steps": steps} if steps is not None else {})
+    options: dict[str, Any] = {"seconds": seconds, "steps": steps, "solver": solver, "reparam": reparam}
     settings = {"model": model, "data": str(data) if data else None, "seed": seed, **options, "draws": draws}
     keys = jax.random.split(jax.random.key(seed), 4)
     try:

@@ -141,7 +141,7 @@ class Architecture:
 
     @classmethod
     def at_pilot(cls, noise_dim: int) -> Architecture:
-        """For a target in a trained frame: q starts close to the standard normal distribution, as the pilot's Gaussian."""
+        """For a target in a trained frame: q starts close to the standard normal, the Gaussian of the pilot."""
         spread = 0.3
         return cls(noise_dim=noise_dim, conditional="bounded", scale=math.sqrt(1 - spread**2), spread=spread)
 

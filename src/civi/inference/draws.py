@@ -18,7 +18,7 @@ from jaxtyping import Array, Float, Int
 from civi.family import SemiImplicit
 from civi.inference.programs import call, prepare, side_by_side
 from civi.inference.seeds import Words, as_rbg, derived
-from civi.problem.target import Framed, Target, outward
+from civi.problem.target import Framed, Target
 
 CHUNK, BLOCK = 1000, 1000
 AT_A_TIME, ROWS_AT_A_TIME = 100, 4_000_000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -12,11 +13,9 @@ import jax
 import numpy as np
 
 from civi.errors import TargetError
-from civi.family import SemiImplicit
 from civi.inference.arguments import as_words, check_count, check_positive
-from civi.inference.diagnose.divergence import with_own
 from civi.inference.diagnose.spread import r_hat
-from civi.inference.draws import draw, prepare_draws, weigh
+from civi.inference.draws import draw, prepare_draws
 from civi.inference.load_arviz import import_arviz
 from civi.inference.pilot.base import Guesses
 from civi.inference.pilot.gaussian import Found, Guess, Search
@@ -24,17 +23,17 @@ from civi.inference.pilot.proper import check_proper
 from civi.inference.posterior import SemiImplicitPosterior
 from civi.inference.programs import one_blas_thread
 from civi.inference.recipe import PILOT_ROWS, check_solver, fit_settings
-from civi.inference.restarts import Run, prepare_training, train_runs
+from civi.inference.restarts import prepare_training, train_runs
 from civi.inference.seeds import Words, derived
+from civi.inference.selection import best_of
 from civi.inference.settings import Settings
-from civi.problem.target import Framed, Target
+from civi.problem.target import Target
 from civi.problem.target.not_finite import why_not_finite
 from civi.problem.target.numpyro_model import with_batch
-from civi.problem.target.program import on_device
 from civi.problem.target.user import batch_size, user_target
 from civi.progress import TrainingBar, console
 
-RUNS, SPREAD_DRAWS, ELBO_DRAWS, ELBO_INNER, RESERVE = 2, 2000, 4000, 20_000, 0.95
+RUNS, SPREAD_DRAWS, RESERVE = 2, 2000, 0.95
 PILOT, TRAINING, EVALUATION = range(3)
 
 
@@ -55,10 +54,10 @@ def fit(
     """Fit a semi-implicit posterior.
 
     A pilot finds the Gaussian with the highest ELBO. A semi-implicit family that starts as this Gaussian is then
-    trained, in several independent runs, and the one with the highest ELBO is kept. If the pilot's Gaussian has a higher
-    ELBO than all of them, it is returned instead. Training ends when the ELBO stops improving, or after `steps` steps.
-    The result depends on the key and the arguments only, not on how fast or busy the machine is, unless `seconds` is
-    given.
+    trained, in several independent runs, and the one with the highest ELBO is kept. If the Gaussian of the pilot has a
+    higher ELBO than the best run, it is returned instead. Training ends when the ELBO stops improving, or after `steps`
+    steps. The result depends on the key and the arguments only, and not on how fast or busy the machine is, unless
+    `seconds` is given. A fit that has not converged gives a warning.
 
     Args:
         target: a NumPyro model, or a log density of one vector (give `dim`) or of a pytree (give `example`).
@@ -86,14 +85,16 @@ def fit(
     if seconds is not None:
         check_positive("seconds", seconds)
     check_solver(solver)
+    space: Any
     log_p, space = user_target(target, args, kwargs, dim, example, reparam=reparam)
     batch = batch_size(log_p)
     if batch is not None and log_p.rows > PILOT_ROWS:
         log_p = with_batch(log_p, space, PILOT_ROWS)
     settings = fit_settings(solver, log_p.dim, steps, batch)
+    pilot: Any = settings.pilot
     deadline = float("inf") if seconds is None else begun + RESERVE * seconds
     with one_blas_thread(), _bar(progress, settings.solver.steps) as bar, ThreadPoolExecutor(1) as background:
-        compiling = background.submit(prepare_training, settings, settings.pilot.template(log_p))
+        compiling = background.submit(prepare_training, settings, pilot.template(log_p))
         bar.phase("pilot")
         found = _found(settings, log_p, space, derived(words, PILOT))
         bar.phase("compiling")
@@ -102,8 +103,10 @@ def fit(
         bar.phase("training")
         trained = train_runs(settings, found.framed, derived(words, TRAINING), runs, deadline, bar.update)
         bar.phase("evaluating")
-        best = _best(trained, found, derived(words, EVALUATION))
+        best = best_of(trained, found.framed, derived(words, EVALUATION))
         draws = np.stack([draw(run.family, run.target, words, SPREAD_DRAWS).z for run in trained])
+    if not best.converged:
+        warnings.warn(f"the fit has not converged: {best.message}; call diagnose(key) on it", stacklevel=2)
     sites = log_p.centred_sites
     return SemiImplicitPosterior(
         family=best.family,
@@ -136,38 +139,6 @@ def _found(settings: Settings, target: Target, space: Callable[..., Any], words:
         raise TargetError(why_not_finite(space))
     check_proper(search.slopes, best, degrees, space)
     return search.settle(target, best, degrees, guesses)
-
-
-def _best(runs: list[Run], found: Found, words: Words) -> Run:
-    """The run with the highest ELBO, or the pilot's Gaussian if that is higher, by the same estimator."""
-    best = min(runs, key=lambda run: run.neg_elbo)
-    count = max(500, min(ELBO_DRAWS, 4_000_000_000 // max(1, best.target.rows)))
-    drawn = draw(best.family, best.target, derived(words, 0), count)
-    weighed = weigh(best.family, best.target, derived(words, 1), drawn.w, ELBO_INNER)
-    volume = best.target.log_volume
-    log_q = with_own(weighed.log_q_plain, drawn.own.astype(np.float64) - volume, ELBO_INNER)
-    fitted = float(np.mean(weighed.log_p - log_q))
-    gaussian, of_gaussian = _gaussian(best.family, found.framed), _elbo_of_gaussian(best.family, found, words, count)
-    if fitted >= of_gaussian:
-        return best
-    message = f"{best.message}; the Gaussian of the pilot has a higher ELBO and is returned"
-    target = found.framed.with_trained(found.framed.frame)
-    return Run(gaussian, target, best.history, best.converged, message)
-
-
-def _elbo_of_gaussian(family: SemiImplicit, found: Found, words: Words, count: int) -> float:
-    """The ELBO of the pilot's Gaussian, from as many draws."""
-    target = found.framed.with_trained(found.framed.frame)
-    w = np.random.default_rng(derived(words, 2).tolist()).normal(size=(count, target.dim))
-    log_p = weigh(family, target, derived(words, 3), w, 1).log_p
-    log_q = -0.5 * (w**2).sum(1) - 0.5 * target.dim * np.log(2 * np.pi) - target.log_volume
-    return float(np.mean(log_p - log_q))
-
-
-def _gaussian(family: SemiImplicit, framed: Framed) -> SemiImplicit:
-    """The family with parameters for which it is the standard normal distribution of the frame."""
-    zero = jax.tree.map(lambda leaf: on_device(np.zeros(leaf.shape)), eqx.filter(family, eqx.is_array))
-    return eqx.combine(zero, family)
 
 
 def _prepare_evaluation(settings: Settings, found: Found, space: Callable[..., Any]) -> None:

@@ -17,8 +17,9 @@ from civi.errors import DataError, TargetError
 from civi.inference.archive import read_archive, unpack
 from civi.inference.posterior import AmortisedPosterior, Posterior, SampledPosterior, SemiImplicitPosterior
 from civi.inference.save import FORMAT, KNOWN, VERSION
-from civi.problem.target import Framed, Target
+from civi.problem.target import Framed
 from civi.problem.target.space import TreeSpace, UnknownSpace, VectorSpace
+from civi.problem.target.traced import TracedTarget
 from civi.problem.target.user import user_target
 
 CLOSE = 1e-3
@@ -91,11 +92,14 @@ KINDS: Mapping[str, Callable[[dict[str, Any], Callable[[Array], Any]], Posterior
 }
 
 
-def _attached(posterior: SemiImplicitPosterior, target: Target, space: Callable[[Array], Any]) -> Posterior:
+def _attached(posterior: SemiImplicitPosterior, target: TracedTarget, space: Any) -> Posterior:
     """Attach the target, after a check that it is the one that was fitted."""
     saved_target = posterior.target
     if target.dim != posterior.dim:
         raise TargetError(f"the posterior has {posterior.dim} unconstrained parameters, the target has {target.dim}")
+    if target.centred_sites:
+        degrees = [posterior.centring.get(site, 1.0) for site in target.centred_sites]
+        target, space = target.with_degrees(degrees), space.with_degrees(degrees)
     if not isinstance(saved_target, Framed):
         return replace(posterior, target=target, constrain=space)
     log_p, saved = float(jax.jit(lambda z: target.log_prob(z))(saved_target.frame.location)), float(saved_target.log_p)

@@ -29,6 +29,7 @@ from civi.inference.posterior_base import INNER, Diagnosis, Elbo, LogProb, Poste
 from civi.inference.seeds import Words, derived, generator
 from civi.problem.autoencoder import Decoder
 from civi.problem.target import Framed, Target, inward, log_volume, unframed
+from civi.problem.target.names import parameter_names
 
 __all__ = [
     "AmortisedPosterior",
@@ -133,6 +134,8 @@ class SemiImplicitPosterior(Posterior):
             elbo_of_guesses=None if self.guesses is None else self.guesses.elbo,
             r_hat=self.r_hat,
             converged=self.converged,
+            ended=self.message,
+            names=parameter_names(self.constrain, self.dim),
         )
         return Diagnosis(findings(evidence))
 
@@ -141,8 +144,8 @@ class SemiImplicitPosterior(Posterior):
         words = as_words(key)
         check_count("count", count, 10)
         weighted = self._weighted_draws(words, count)
-        key = jax.random.wrap_key_data(derived(words, 2)[:2])
-        return inference_data(unframed(self.target), self.constrain, weighted, key)
+        predictive_key = jax.random.wrap_key_data(jnp.asarray(derived(words, 2)[:2]))
+        return inference_data(unframed(self.target), self.constrain, weighted, predictive_key)
 
     def _saved(self) -> tuple[str, dict[str, Any]]:
         framed = self.target if isinstance(self.target, Framed) else None

@@ -15,7 +15,7 @@ from rich.table import Table
 from civi.errors import TargetError
 from civi.inference.arguments import KeyOrSeed
 from civi.inference.diagnose import Bounds
-from civi.inference.diagnose.trust import Finding, verdict
+from civi.inference.diagnose.trust import Finding, advice, verdict
 from civi.inference.draws import in_space
 from civi.inference.save import save
 from civi.problem.target.space import VectorSpace
@@ -49,15 +49,23 @@ class Diagnosis:
         """good, doubtful or bad."""
         return verdict(self.findings)
 
+    @property
+    def advice(self) -> list[str]:
+        """What is likely wrong and what to try, most important first; empty if all is good."""
+        return advice(self.findings)
+
     def __rich__(self) -> Table:
-        table = Table("check", "value", "verdict", "what it means", title=f"the fit is {self.verdict}")
+        title, caption = f"the fit is {self.verdict}", "\n".join(self.advice) or None
+        table = Table(
+            "check", "value", "verdict", "what it means", title=title, caption=caption, caption_justify="left"
+        )
         for finding in self.findings:
             table.add_row(finding.name, f"{finding.value:.3g}", finding.verdict, finding.sentence)
         return table
 
     def __str__(self) -> str:
         lines = [f"{f.name}: {f.value:.3g} ({f.verdict}). {f.sentence}" for f in self.findings]
-        return "\n".join([f"the fit is {self.verdict}", *lines])
+        return "\n".join([f"the fit is {self.verdict}", *self.advice, *lines])
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -67,9 +67,7 @@ class Run:
 Show = Callable[[int, float], None]
 
 
-def train_runs(
-    settings: Settings, framed: Framed, words: Words, runs: int, deadline: float, show: Show
-) -> list[Run]:
+def train_runs(settings: Settings, framed: Framed, words: Words, runs: int, deadline: float, show: Show) -> list[Run]:
     """Train independent runs of at most settings.solver.steps steps each.
 
     Args:
@@ -120,7 +118,9 @@ def train_run(
             state = state._replace(solver=state.solver._replace(optimiser=optimiser))
     halted = _halted(state)
     history = _history(rows, clock)
-    return Run(*_trained(settings, framed, state), history, plan.stalled and not (plan.cut or halted), plan.message(halted))
+    return Run(
+        *_trained(settings, framed, state), history, plan.stalled and not (plan.cut or halted), plan.message(halted)
+    )
 
 
 @dataclass

@@ -22,10 +22,10 @@ from civi.inference.nuts import Reference
 from civi.inference.pilot.base import Guesses
 from civi.problem.images import ImageDecoder
 from civi.problem.sentences import Recurrent, SentenceDecoder, SentenceReader
-from civi.problem.target import Frame
+from civi.problem.target import Frame, LowRankFrame
 from civi.problem.target.space import TreeSpace, VectorSpace
 
-FORMAT, VERSION = "civi posterior", 2
+FORMAT, VERSION = "civi posterior", 3
 FAMILIES: tuple[type, ...] = (
     SemiImplicit,
     Amortised,
@@ -36,7 +36,9 @@ FAMILIES: tuple[type, ...] = (
     *CONDITIONALS.values(),
 )
 DECODERS: tuple[type, ...] = (ImageDecoder, SentenceReader, SentenceDecoder, Recurrent)
-KNOWN: dict[str, type] = {part.__name__: part for part in (*FAMILIES, *DECODERS, Frame, Guesses, Reference)}
+KNOWN: dict[str, type] = {
+    part.__name__: part for part in (*FAMILIES, *DECODERS, Frame, LowRankFrame, Guesses, Reference)
+}
 
 
 def save(

@@ -20,7 +20,7 @@ class FlatProblem(SemiImplicitProblem):
 
     theta: Float[Array, " P"] = trained("all")
     fixed: PosteriorProblem = constant()
-    shapes: TreeSpace = eqx.field(static=True)
+    shapes: TreeSpace = eqx.field(static=True, default_factory=lambda: TreeSpace(None, ()))
 
     @classmethod
     def of(cls, problem: PosteriorProblem) -> FlatProblem:

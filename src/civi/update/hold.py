@@ -14,7 +14,7 @@ from jaxtyping import Array, Float, Int
 class HoldState(NamedTuple):
     """The number of updates so far, the update at which the decay begins, and how many updates the decay takes."""
 
-    count: Int[Array, ""]
+    count: Int[Array, ""]  # type: ignore[assignment]
     decay_from: Int[Array, ""]
     decay_steps: Int[Array, ""]
 

@@ -99,7 +99,9 @@ class FirstOrder:
         rate = self.schedule(steps)
         rule = RULES[self.rule](rate)
         if self.decay == "hold":
-            rule = optax.chain(RULES[self.rule](self._warmed(optax.constant_schedule(self.learning_rate))), _hold(steps))
+            rule = optax.chain(
+                RULES[self.rule](self._warmed(optax.constant_schedule(self.learning_rate))), _hold(steps)
+            )
         if not any((self.l1, *values_of(self.l2))):
             return _clipped(self.clip, optax.chain(rule))
 

@@ -43,8 +43,8 @@ def test_an_exact_fit_is_good():
     ("what", "name"),
     [
         (evidence(scale=0.5), "k_hat"),
-        (evidence(shift=0.8), "moments"),
-        (evidence(scale=1.4), "moments"),
+        (evidence(shift=0.8), "mean_shift"),
+        (evidence(scale=1.4), "sd_change"),
         (evidence(scale=2.5), "lost_efficiency"),
         (evidence(log_q_fewer=evidence().log_q + 0.2), "inner_bias"),
         (evidence(log_q_plain=evidence().log_q - 0.2), "bound_gap"),

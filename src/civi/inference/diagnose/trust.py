@@ -13,13 +13,27 @@ VERDICTS = ("good", "doubtful", "bad")
 MISSING, NEGLIGIBLE_LOSS = 3.0, 0.05
 
 
+SUBJECTS = ("location", "scale", "tail", "mode", "time", "estimate")
+
+
 class Finding(NamedTuple):
-    """The result of one check: its name, its value, the verdict (good, doubtful or bad) and an explanation."""
+    """The result of one check.
+
+    Attributes:
+        name: name of the check.
+        value: its value.
+        verdict: good, doubtful or bad.
+        sentence: what was found.
+        subject: what is wrong if it is not good: location, scale, tail, mode, time, or the estimate of log q itself.
+        remedy: what to try; empty if it is good.
+    """
 
     name: str
     value: float
     verdict: str
     sentence: str
+    subject: str = ""
+    remedy: str = ""
 
 
 class Evidence(NamedTuple):
@@ -36,6 +50,8 @@ class Evidence(NamedTuple):
         elbo_of_guesses: the ELBO of each of these Gaussians; None without a pilot.
         r_hat: R-hat between independent runs; None for a single run.
         converged: whether training had converged; None if this was not tested.
+        ended: how training ended, in words.
+        names: names of the parameters; empty if they are not known.
     """
 
     draws: np.ndarray
@@ -48,14 +64,27 @@ class Evidence(NamedTuple):
     elbo_of_guesses: np.ndarray | None
     r_hat: float | None
     converged: bool | None
+    ended: str = ""
+    names: tuple[str, ...] = ()
 
 
 def findings(evidence: Evidence) -> list[Finding]:
     """The results of all checks. The check of lost modes needs a pilot, that of convergence a test for it."""
-    checks = [_tail, _efficiency, _moments, _bias, _gap]
+    checks = [_location, _scale, _tail, _efficiency]
     checks += [] if evidence.at_guesses is None else [_modes]
     checks += [_spread] if evidence.converged is None else [_spread, _convergence]
-    return [check(evidence) for check in checks]
+    return [check(evidence) for check in [*checks, _bias, _gap]]
+
+
+def advice(found: list[Finding]) -> list[str]:
+    """What is likely wrong and what to try: one line per subject, in the order of SUBJECTS; empty if all is good."""
+    lines = []
+    for subject in SUBJECTS:
+        wrong = [finding for finding in found if finding.subject == subject and finding.verdict != "good"]
+        if wrong:
+            worst = max(wrong, key=lambda finding: VERDICTS.index(finding.verdict))
+            lines.append(f"{subject}: {worst.sentence} {worst.remedy}".strip())
+    return lines
 
 
 def chain_findings(reference: Reference) -> list[Finding]:
@@ -79,10 +108,60 @@ def verdict(found: list[Finding]) -> str:
     return VERDICTS[max(VERDICTS.index(finding.verdict) for finding in found)]
 
 
-def _judged(name: str, value: float, limits: tuple[float, float], sentences: tuple[str, str, str]) -> Finding:
+def _judged(
+    name: str,
+    value: float,
+    limits: tuple[float, float],
+    sentences: tuple[str, str, str],
+    subject: str = "",
+    remedies: tuple[str, str] = ("", ""),
+) -> Finding:
     """Good up to the first limit, doubtful up to the second, bad above it and for NaN."""
     level = 2 if not value <= limits[1] else int(value > limits[0])
-    return Finding(name, value, VERDICTS[level], sentences[level])
+    return Finding(name, value, VERDICTS[level], sentences[level], subject, ("", *remedies)[level])
+
+
+RESAMPLE = "Use sample(resample=True), or refine(key) for exact draws."
+REFINE = "Use refine(key), which runs NUTS from this fit."
+REWRITE = (
+    "Try another parameterisation (non-centred group effects, standardised data, less diffuse priors), then NUTS. "
+    "This fit's own draws are not usable."
+)
+
+
+def _weighted(evidence: Evidence) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and standard deviation of the draws, weighted by p / q."""
+    weights = np.exp(smooth_weights(evidence.log_ratios).log_weights)
+    weights = weights / weights.sum()
+    mean = weights @ evidence.draws
+    return mean, np.sqrt(weights @ (evidence.draws - mean) ** 2)
+
+
+def _worst(values: np.ndarray, evidence: Evidence) -> tuple[float, str]:
+    """The largest value, and the name of its parameter; NaN counts as the largest."""
+    index = int(np.argmax(np.nan_to_num(values, nan=np.inf)))
+    return float(values[index]), evidence.names[index] if evidence.names else f"parameter {index}"
+
+
+def _location(evidence: Evidence) -> Finding:
+    """The largest shift of a mean, in sd, when the draws are weighted by p / q."""
+    mean, sd = _weighted(evidence)
+    with np.errstate(all="ignore"):
+        value, name = _worst(np.abs(evidence.draws.mean(0) - mean) / sd, evidence)
+    good = "Importance weighting changes means by at most 0.1 sd."
+    wrong = f"Importance weighting moves the mean of {name} by {value:.2g} sd."
+    return _judged("mean_shift", value, (0.1, 0.3), (good, wrong, wrong), "location", (RESAMPLE, REWRITE))
+
+
+def _scale(evidence: Evidence) -> Finding:
+    """The largest change of a log standard deviation when the draws are weighted by p / q."""
+    _, sd = _weighted(evidence)
+    with np.errstate(all="ignore"):
+        ratios = evidence.draws.std(0) / sd
+        value, name = _worst(np.abs(np.log(ratios)), evidence)
+    good = "Importance weighting changes standard deviations by at most 10 %."
+    wrong = f"The standard deviation of {name} changes by a factor of {np.exp(value):.2g} with importance weighting."
+    return _judged("sd_change", value, (0.1, 0.3), (good, wrong, wrong), "scale", (RESAMPLE, REFINE))
 
 
 def _tail(evidence: Evidence) -> Finding:
@@ -94,11 +173,11 @@ def _tail(evidence: Evidence) -> Finding:
     k_hat = float(np.median(evidence.k_hats))
     if 0.7 < k_hat <= 1 and _lost_efficiency(evidence) <= NEGLIGIBLE_LOSS:
         sentence = "The posterior's tails are heavier than the fit's, but they carry almost no weight."
-        return Finding("k_hat", k_hat, "good", sentence)
+        return Finding("k_hat", k_hat, "good", sentence, "tail")
     good = "The fit covers the tails of the posterior."
-    doubtful = "The fit's tails are lighter than the posterior's: use sample(resample=True) and check the tails."
-    bad = "The posterior has mass where the fit has almost none: do not use this fit."
-    return _judged("k_hat", k_hat, (0.7, 1.0), (good, doubtful, bad))
+    doubtful = "The fit's tails are lighter than the posterior's."
+    bad = "The posterior has mass where the fit has almost none."
+    return _judged("k_hat", k_hat, (0.7, 1.0), (good, doubtful, bad), "tail", (RESAMPLE, REFINE))
 
 
 def _lost_efficiency(evidence: Evidence) -> float:
@@ -111,29 +190,17 @@ def _efficiency(evidence: Evidence) -> Finding:
     good = f"{size} at least a third of the number of draws."
     doubtful = f"{size} below a third of the number of draws: means and standard deviations may be off by 10 %."
     bad = f"{size} below a tenth of the number of draws."
-    return _judged("lost_efficiency", _lost_efficiency(evidence), (0.67, 0.9), (good, doubtful, bad))
-
-
-def _moments(evidence: Evidence) -> Finding:
-    """The largest shift of a mean in sd, or change of a log sd, when the draws are weighted by p / q."""
-    weights = np.exp(smooth_weights(evidence.log_ratios).log_weights)
-    weights = weights / weights.sum()
-    mean = weights @ evidence.draws
-    sd = np.sqrt(weights @ (evidence.draws - mean) ** 2)
-    with np.errstate(all="ignore"):
-        shifts = (np.abs(evidence.draws.mean(0) - mean) / sd, np.abs(np.log(evidence.draws.std(0) / sd)))
-    good = "Importance weighting changes means by at most 0.1 sd and standard deviations by at most 10 %."
-    doubtful = "Importance weighting changes a mean by more than 0.1 sd or a standard deviation by more than 10 %."
-    bad = "Importance weighting changes a mean or a standard deviation completely."
-    return _judged("moments", float(np.max(shifts)), (0.1, 0.3), (good, doubtful, bad))
+    value = _lost_efficiency(evidence)
+    return _judged("lost_efficiency", value, (0.67, 0.9), (good, doubtful, bad), "tail", (RESAMPLE, REFINE))
 
 
 def _bias(evidence: Evidence) -> Finding:
     change = float(np.abs(np.mean(evidence.log_q_fewer) - np.mean(evidence.log_q)))
     good = "The estimate of log q does not depend on the number of inner samples."
     doubtful = "The estimate of log q still changes with the number of inner samples: the conditionals are narrow."
-    bad = "The estimate of log q is unreliable: far more inner samples are needed."
-    return _judged("inner_bias", change, (0.1, 0.5), (good, doubtful, bad))
+    bad = "The estimate of log q is unreliable."
+    more = "Use a larger `inner` in log_prob and elbo; the other checks rely on this estimate."
+    return _judged("inner_bias", change, (0.1, 0.5), (good, doubtful, bad), "estimate", (more, more))
 
 
 def _gap(evidence: Evidence) -> Finding:
@@ -141,7 +208,8 @@ def _gap(evidence: Evidence) -> Finding:
     good = "The lower and upper bounds on log q agree."
     doubtful = "The lower and upper bounds on log q differ."
     bad = "The lower and upper bounds on log q are far apart: the inner samples miss a part of q."
-    return _judged("bound_gap", gap, (0.1, 0.5), (good, doubtful, bad))
+    more = "Use a larger `inner` in log_prob and elbo; the other checks rely on this estimate."
+    return _judged("bound_gap", gap, (0.1, 0.5), (good, doubtful, bad), "estimate", (more, more))
 
 
 def _modes(evidence: Evidence) -> Finding:
@@ -156,20 +224,24 @@ def _modes(evidence: Evidence) -> Finding:
     lost = float(np.max(share * missing, initial=0.0))
     good = "The fit covers every region that the pilot found."
     doubtful = "The pilot found a region with a small share of the posterior that the fit does not cover."
-    bad = "The pilot found a mode that the fit does not cover: fit again with another key."
-    return _judged("lost_mode", lost, (0.01, 0.1), (good, doubtful, bad))
+    bad = "The pilot found a mode that the fit does not cover."
+    remedy = "If modes differ by a symmetry such as exchanged labels, order the components; otherwise use another key."
+    return _judged("lost_mode", lost, (0.01, 0.1), (good, doubtful, bad), "mode", (remedy, remedy))
 
 
 def _spread(evidence: Evidence) -> Finding:
     if evidence.r_hat is None:
         return Finding("spread", float("nan"), "good", "Not checked: there was only one run. Set runs to 2 or more.")
     good = "Independent runs agree."
-    doubtful = "Independent runs differ: use more steps, or compare fits with other keys."
+    doubtful = "Independent runs differ."
     bad = "Independent runs found different posteriors: at least one of them is wrong."
-    return _judged("spread", evidence.r_hat, (1.02, 1.1), (good, doubtful, bad))
+    remedies = ("Use more steps, or compare fits with other keys.", "Compare fits with other keys, or use NUTS.")
+    return _judged("spread", evidence.r_hat, (1.02, 1.1), (good, doubtful, bad), "mode", remedies)
 
 
 def _convergence(evidence: Evidence) -> Finding:
     if evidence.converged:
-        return Finding("converged", 1.0, "good", "Training had converged.")
-    return Finding("converged", 0.0, "doubtful", "The ELBO was still improving when training ended: use more steps.")
+        return Finding("converged", 1.0, "good", "Training had converged.", "time")
+    more = "Give more seconds." if "out of time" in evidence.ended else "Give more steps."
+    sentence = f"Training had not converged ({evidence.ended or 'the ELBO was still improving'})."
+    return Finding("converged", 0.0, "doubtful", sentence, "time", more)

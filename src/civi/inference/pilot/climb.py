@@ -77,9 +77,7 @@ def elbo_of(log_p: np.ndarray, normals: Normals | Diagonals) -> np.ndarray:
     return np.where(np.isfinite(elbo), elbo, -np.inf)
 
 
-def _tried(
-    normals: Any, z: np.ndarray, score: np.ndarray, good: np.ndarray, rate: np.ndarray, lost: np.ndarray
-) -> Any:
+def _tried(normals: Any, z: np.ndarray, score: np.ndarray, good: np.ndarray, rate: np.ndarray, lost: np.ndarray) -> Any:
     """The updated Gaussians; one with too few finite draws is made narrower and moved towards 0 instead."""
     narrower = normals.widened(0.5)._replace(location=0.7 * normals.location)
     try:

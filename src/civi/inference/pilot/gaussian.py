@@ -58,7 +58,7 @@ class Gaussian:
     The second round can find modes outside of (-2, 2). Up to DENSE dimensions, the covariance is dense. Above it, the
     climbs have independent coordinates, and the directions of largest correlation are added at the end.
 
-    Hierarchical sites of a NumPyro model are tried centred and non-centred, and each site takes what has the higher ELBO.
+    Hierarchical sites of a NumPyro model are tried centred and non-centred; each takes what has the higher ELBO.
     """
 
     starts: Annotated[int, "Climbs from points in (-2, 2), and as many again from a wider region."] = 4
@@ -198,6 +198,5 @@ def guesses(climbed: Climbed) -> Iterator[Guess]:
 
 def _frame(guess: Guess) -> Frame:
     """The frame in which this Gaussian is standard normal, with a lower triangular factor."""
-    lower = np.linalg.qr(guess.factor.T, mode="r").T
+    lower = np.asarray(np.linalg.qr(guess.factor.T, mode="r")).T
     return Frame(on_device(guess.location), on_device(lower * np.sign(np.diagonal(lower))))
-

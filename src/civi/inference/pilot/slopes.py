@@ -42,7 +42,9 @@ class TargetSlopes:
 
     def at(self, z: np.ndarray, degrees: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """log p (N,) and its gradient (N, D) at points z (N, D) with degrees (N, K)."""
-        parts = [self._part(z[i : i + self.points], degrees[i : i + self.points]) for i in range(0, len(z), self.points)]
+        parts = [
+            self._part(z[i : i + self.points], degrees[i : i + self.points]) for i in range(0, len(z), self.points)
+        ]
         log_p, score = (np.concatenate(side) for side in zip(*parts, strict=True))
         return log_p, score
 
@@ -59,7 +61,7 @@ class TargetSlopes:
         return log_p, score
 
 
-def at_degrees(target: Any, degrees: Array) -> Any:
+def at_degrees(target: Any, degrees: Array | np.ndarray) -> Any:
     """The target with these degrees of centring; unchanged if it has none."""
     has_degrees = isinstance(target, TracedTarget) and target.centred_sites
     return target.with_degrees(degrees) if has_degrees else target

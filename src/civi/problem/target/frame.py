@@ -222,7 +222,8 @@ def inward(target: Target, z: np.ndarray) -> np.ndarray:
         return z
     frame = jax.tree.map(lambda part: np.asarray(part, np.float64), target.frame)
     if isinstance(frame, LowRankFrame):
-        return np.asarray(frame.inward(z))
+        moved: Any = frame.inward(z)  # type: ignore[arg-type]
+        return moved
     return np.linalg.solve(frame.factor, (z - frame.location).T).T
 
 
