@@ -33,7 +33,10 @@ def prepare(folder: Path, *, force: bool, resumable: bool = True) -> None:
         force: whether to delete an existing run; otherwise it is an error.
         resumable: whether the error should suggest --resume.
     """
-    found = existing(folder) if folder.is_dir() else []
+    try:
+        found = existing(folder) if folder.is_dir() else []
+    except OSError as error:
+        raise OutputError(f"cannot write to {folder}: {error.strerror or error}") from error
     if found and not force:
         ways = [
             "choose another --out",
@@ -50,6 +53,15 @@ def prepare(folder: Path, *, force: bool, resumable: bool = True) -> None:
             _remove(folder / name)
     except OSError as error:
         raise OutputError(f"cannot write to {folder}: {error.strerror or error}") from error
+
+
+def make_figures(folder: Path) -> Path:
+    """Create the folder of the figures."""
+    try:
+        (folder / "figures").mkdir(exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"cannot write to {folder / 'figures'}: {error.strerror or error}") from error
+    return folder / "figures"
 
 
 def _remove(path: Path) -> None:
