@@ -23,6 +23,15 @@ def write_text(path: Path, content: str) -> None:
     atomically(path, lambda part: part.write_text(content))
 
 
+def make_folder(path: Path) -> Path:
+    """Create a folder, unless it exists."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"cannot write to {path}: {error.strerror or error}") from error
+    return path
+
+
 def atomically(path: Path, write: Callable[[Path], object]) -> None:
     """Write a file atomically; an interrupt waits until it is written.
 

@@ -1,7 +1,7 @@
 """Interrupts by Ctrl-C, SIGTERM and SIGHUP: one line, exit code 130, and no file left half-written.
 
-The handlers of `handled` raise `Interrupted` in the main thread, which unwinds as any other error does. Three cases need
-more than that:
+The handlers of `handled` raise `Interrupted` in the main thread, which unwinds as any other error does. Three cases
+need more than that:
 
 - An exception can be lost if it is raised inside a callback of the garbage collector (JAX has one). Therefore a thread
   repeats the interrupt until the program leaves.
@@ -96,7 +96,7 @@ def _repeat(reader: int) -> None:
         if time.monotonic() - _state.reacted > GRACE and not _state.writing:
             leave(_state.line)
         if not _state.leaving:
-            _thread.interrupt_main(number)
+            _thread.interrupt_main(signal.Signals(number))
 
 
 @contextmanager

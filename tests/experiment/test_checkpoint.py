@@ -160,7 +160,7 @@ def test_a_run_killed_while_it_writes_a_checkpoint_goes_on_to_the_same_end(victi
     child, folder = victim
     errors = child.communicate(timeout=300)[1]
     assert child.returncode == -signal.SIGKILL, errors
-    assert kept(folder) == [20]
+    assert kept(folder) == [0, 20]
     assert invoke(folder, "--resume").exit_code == 0
     assert kept(folder) == [20, 40, 60]
     assert_same_end(folder, undisturbed)
@@ -189,22 +189,25 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_is_used(interrupt, und
     assert arrays(folder, 40)["history.neg_elbo"].tobytes() == arrays(folder, STEPS)["history.neg_elbo"][:40].tobytes()
 
 
-def test_an_interrupt_before_the_first_step_leaves_no_checkpoint(tmp_path, monkeypatch):
+def test_an_interrupt_before_the_first_step_leaves_a_checkpoint_of_the_start(tmp_path, monkeypatch, undisturbed):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(civi.experiment.training, "train", interrupted)
-    result = invoke(tmp_path / "run")
-    assert result.exit_code == 130
-    assert kept(tmp_path / "run") == []
+    with monkeypatch.context() as patch:
+        patch.setattr(civi.experiment.training, "train", interrupted)
+        assert invoke(tmp_path / "run").exit_code == 130
+    assert kept(tmp_path / "run") == [0]
+    result = invoke(tmp_path / "run", "--resume")
+    assert result.exit_code == 0, result.output
+    assert_same_end(tmp_path / "run", undisturbed)
 
 
 def test_resume_with_only_damaged_checkpoints_is_an_error_that_names_them(interrupt, failing):
     folder, _ = interrupt(40)
-    damage(folder, 20)
-    damage(folder, 40)
+    for step in (0, 20, 40):
+        damage(folder, step)
     message = failing(*command(folder, "--resume"), alone=False)
-    assert all(f"checkpoint {folder.resolve()}/checkpoints/{step} is damaged" in message for step in (20, 40))
+    assert all(f"checkpoint {folder.resolve()}/checkpoints/{step} is damaged" in message for step in (0, 20, 40))
     assert not (folder / "metrics.json").exists()
 
 

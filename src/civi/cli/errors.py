@@ -80,7 +80,6 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-
 def folder_of(out: str | None, default: str) -> Path:
     """The folder that --out names; an empty text, which Python takes for the current folder, is refused."""
     if out is not None and not out.strip():

@@ -62,7 +62,8 @@ def run(
     if help_settings:
         from civi.cli.settings import show_settings  # noqa: PLC0415 start-up time
 
-        return show_settings(task, solver, recipe, steps, set_ or [])
+        show_settings(task, solver, recipe, steps, set_ or [])
+        return
     if force and resume:
         raise SettingError("--force starts a new run, --resume continues one: give only one")
     folder = folder_of(out, f"runs/{task}-{solver}-{recipe}-{seed}")
@@ -100,11 +101,14 @@ def compare(
     target: Annotated[str | None, typer.Option(help="The column of the file to predict.")] = None,
     hold_out: Annotated[float, typer.Option(help="Fraction of the file's rows kept for testing.")] = 0.0,
     force: Annotated[bool, typer.Option("--force", help="Replace existing results in the folder.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Keep the solvers that finished in the folder.")] = False,
     set_: Annotated[
         list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Change a setting of every solver.")
     ] = None,
 ) -> None:
     """Fit a task with several solvers and seeds; write comparison.json, comparison.md and figures/."""
+    if force and resume:
+        raise SettingError("--force starts a new comparison, --resume continues one: give only one")
     folder = folder_of(out, f"runs/compare-{task}")
     with stoppable():
         from civi.experiment.tasks import find_task  # noqa: PLC0415 start-up time
@@ -117,7 +121,7 @@ def compare(
 
         names = list(METHODS) if solvers == "all" else [name.strip() for name in solvers.split(",") if name.strip()]
         plans = [Plan.make(found, name, recipe, 0, steps, set_ or []) for name in names]
-        compare_plans(plans, seeds, folder, console(), force=force)
+        compare_plans(plans, seeds, folder, console(), force=force, resume=resume)
 
 
 @app.command()

@@ -111,9 +111,7 @@ class Checkpoints:
             try:
                 return *self._read(step, template), lines
             except Exception as error:
-                lines.append(
-                    f"checkpoint {self._folder / str(step)} is damaged and was not used: {reason_of(error)}"
-                )
+                lines.append(f"checkpoint {self._folder / str(step)} is damaged and was not used: {reason_of(error)}")
                 self._damaged.add(step)
         if lines:
             raise CheckpointError("; ".join(lines))

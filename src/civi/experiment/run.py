@@ -16,7 +16,7 @@ from civi.experiment.lock import locked
 from civi.experiment.plan import RUN_FORMAT, Plan
 from civi.experiment.report.history_figure import draw_history
 from civi.experiment.runners import runner_of
-from civi.files import write_json
+from civi.files import make_folder, write_json
 from civi.inference.posterior import Posterior
 from civi.progress import result_table
 from civi.settings import differences
@@ -59,7 +59,7 @@ def _prepare(plan: Plan, context: RunContext, lock: ExitStack) -> None:
     if not context.resume:
         run_folder.prepare(context.folder, force=context.force)
         write_json(context.folder / "config.json", plan.described())
-    run_folder.make_figures(context.folder)
+    make_folder(context.folder / "figures")
 
 
 def _evaluate(plan: Plan, posterior: Posterior, measures: dict[str, Any], context: RunContext) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from civi.files import atomically
 from civi.inference.load_arviz import import_arviz
 
 RUN = ("config.json", "metrics.json", "history.csv", "draws.nc", "posterior.civi", "figures", "checkpoints")
-COMPARISON = ("comparison.json", "comparison.md")
+COMPARISON = ("comparison.json", "comparison.md", "solvers")
 NAMES = (*RUN, *COMPARISON)
 
 
@@ -53,15 +53,6 @@ def prepare(folder: Path, *, force: bool, resumable: bool = True) -> None:
             _remove(folder / name)
     except OSError as error:
         raise OutputError(f"cannot write to {folder}: {error.strerror or error}") from error
-
-
-def make_figures(folder: Path) -> Path:
-    """Create the folder of the figures."""
-    try:
-        (folder / "figures").mkdir(exist_ok=True)
-    except OSError as error:
-        raise OutputError(f"cannot write to {folder / 'figures'}: {error.strerror or error}") from error
-    return folder / "figures"
 
 
 def _remove(path: Path) -> None:
