@@ -161,4 +161,4 @@ def solvers() -> None:
 
 def main() -> None:
     """Run the command line and exit; an error that the user can correct prints one line and exits with code 2."""
-    sys.exit(exit_code_of(lambda: app(standalone_mode=False)))
+    sys.exit(exit_code_of(lambda: app(prog_name="civi", standalone_mode=False)))

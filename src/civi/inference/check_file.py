@@ -65,9 +65,9 @@ def _check_semi_implicit(parts: Parts) -> None:
     if frame is not None:
         expect(type(frame) is Frame, "frame is not a frame")
         _check_finite("frame", (frame, parts["slope"]))
-        moved = jax.eval_shape(frame.outward, jnp.zeros((2, dim)))
+        moved = jax.eval_shape(frame.outward, jnp.zeros(dim))
         back = jax.eval_shape(frame.inward, jnp.zeros((2, dim)))
-        expect(moved.shape == back.shape == (2, dim), "the frame has a wrong shape")
+        expect(moved.shape == (dim,) and back.shape == (2, dim), "the frame has a wrong shape")
         expect(jnp.shape(parts["log_p"]) == (), "log_p is not a number")
         expect(jnp.shape(parts["slope"]) == (dim,), "slope has a wrong shape")
     guesses = parts["guesses"]
