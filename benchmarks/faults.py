@@ -21,6 +21,7 @@ import json
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -33,21 +34,33 @@ from faults_processes import RUNS, Runs, full_disks, interrupts, kills
 DEFAULTS = {"kills": 20, "interrupts": 1000, "disk": 1000, "damage": 500, "inputs": 1000}
 
 
-def parts(chosen: list[str], kinds: list[str], count: int | None, runs: Runs) -> Iterator[tuple[str, Iterator[str]]]:
+def parts(given: argparse.Namespace, runs: Runs) -> Iterator[tuple[str, Iterator[str]]]:
     """The name of each part and its cases; a case is an empty text, or says what broke."""
-    number = {name: count or default for name, default in DEFAULTS.items()}
+    chosen = given.only.split(",")
+    number = {name: given.count or default for name, default in DEFAULTS.items()}
     if "inputs" in chosen:
         yield "inputs", bad_inputs(runs.folder, number["inputs"])
     if "damage" in chosen:
-        for kind in FILES:
+        for kind in given.files.split(","):
             yield f"damage to {kind}", damages(kind, runs.folder, number["damage"])
     if "interrupts" in chosen:
         yield "interrupts", interrupts(runs, number["interrupts"])
     if "disk" in chosen:
         yield "full disk", full_disks(runs, number["disk"])
     if "kills" in chosen:
-        for kind in kinds:
+        for kind in given.kinds.split(","):
             yield f"kills of the {kind}", kills(runs, kind, number["kills"])
+
+
+def outcome_of(name: str, cases: Iterator[str], console: Console) -> dict[str, Any]:
+    """The number of cases of a part and those that broke, which are also shown at once."""
+    tried, broke = 0, []
+    for case in cases:
+        tried += 1
+        if case:
+            broke.append(case)
+            console.print(f"{name}: {case}", style="red", soft_wrap=True, markup=False)
+    return {"tried": tried, "broke": broke}
 
 
 def main() -> None:
@@ -55,6 +68,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default=",".join(DEFAULTS), help="parts, separated by commas")
     parser.add_argument("--kinds", default=",".join(RUNS), help="kinds of runs to kill, separated by commas")
+    parser.add_argument("--files", default=",".join(FILES), help="kinds of files to damage, separated by commas")
     parser.add_argument("--count", type=int, help="number of cases of each part")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, help="JSON file of the results")
@@ -67,14 +81,11 @@ def main() -> None:
         folder = (given.folder or Path(temporary)).resolve()
         folder.mkdir(parents=True, exist_ok=True)
         runs = Runs(folder, given.seed)
-        for name, cases in parts(given.only.split(","), given.kinds.split(","), given.count, runs):
+        for name, cases in parts(given, runs):
             if name not in done:
-                outcomes = list(cases)
-                done[name] = {"tried": len(outcomes), "broke": [outcome for outcome in outcomes if outcome]}
+                done[name] = outcome_of(name, cases, console)
                 if given.out:
                     given.out.write_text(json.dumps(done, indent=1))
-            for broken in done[name]["broke"]:
-                console.print(f"{name}: {broken}", style="red", soft_wrap=True, markup=False)
             tried, broke = done[name]["tried"], len(done[name]["broke"])
             table.add_row(name, str(tried), str(tried - broke), str(broke))
     console.print(table)

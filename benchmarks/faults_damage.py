@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import hashlib
 import io
 import json
+import os
 import random
 import shutil
+import sys
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -67,7 +70,7 @@ def damaged(content: bytes, rng: Rng) -> bytes:
 
 
 def damages(kind: str, folder: Path, count: int) -> Iterator[str]:
-    """Damage a file of this kind again and again; each outcome is empty, or says what broke."""
+    """Damage a file of this kind again and again; each outcome is empty, or says what broke. Nothing may be printed."""
     chosen, rng = KINDS[kind], Rng(kind)
     original, path = folder / f"original-{kind}", folder / f"damaged-{kind}{SUFFIXES.get(kind, '')}"
     shutil.rmtree(original, ignore_errors=True)
@@ -76,13 +79,34 @@ def damages(kind: str, folder: Path, count: int) -> Iterator[str]:
     shutil.copytree(original, folder / "intact", dirs_exist_ok=True)
     wanted = _bits(chosen.read(folder / "intact" / path.name))
     files = sorted(item.relative_to(original) for item in original.rglob("*") if item.is_file())
-    for _ in range(count):
-        trial = folder / f"trial-{kind}"
-        shutil.rmtree(trial, ignore_errors=True)
-        shutil.copytree(original, trial)
-        victim = trial / rng.choice(files)
-        victim.write_bytes(forged(victim, rng) if kind == "forged posterior" else damaged(victim.read_bytes(), rng))
-        yield _outcome(chosen, trial / path.name, wanted)
+    printed = folder / "printed"
+    with _errors_to(printed):
+        outcomes = []
+        for _ in range(count):
+            trial = folder / f"trial-{kind}"
+            shutil.rmtree(trial, ignore_errors=True)
+            shutil.copytree(original, trial)
+            victim = trial / rng.choice(files)
+            victim.write_bytes(forged(victim, rng) if kind == "forged posterior" else damaged(victim.read_bytes(), rng))
+            outcomes.append(_outcome(chosen, trial / path.name, wanted))
+    yield from outcomes
+    noise = printed.read_text().splitlines()
+    yield f"{len(noise)} lines were printed, for example {noise[-1]}" if noise else ""
+
+
+@contextlib.contextmanager
+def _errors_to(path: Path) -> Iterator[None]:
+    """Write what is printed on standard error, also by C++, to a file."""
+    sys.stderr.flush()
+    screen = os.dup(2)
+    with path.open("wb") as file:
+        os.dup2(file.fileno(), 2)
+        try:
+            yield
+        finally:
+            sys.stderr.flush()
+            os.dup2(screen, 2)
+            os.close(screen)
 
 
 def _outcome(kind: Kind, path: Path, wanted: list[bytes]) -> str:
@@ -135,12 +159,21 @@ def forged(path: Path, rng: Rng) -> bytes:
     else:
         file = io.BytesIO()
         array = np.load(io.BytesIO(members[name]))
-        changes = (array * np.nan, array[..., None], array.ravel()[:1], array.astype(int), np.array(["a"]), array.ravel()[:0])
+        changes = (
+            array * np.nan,
+            array[..., None],
+            array.ravel()[:1],
+            array.astype(int),
+            np.array(["a"]),
+            array.ravel()[:0],
+        )
         np.save(file, rng.choice(changes))
         members[name] = file.getvalue()
     header["sha256"] = {member: hashlib.sha256(data).hexdigest() for member, data in members.items()}
     output = io.BytesIO()
-    with zipfile.ZipFile(output, "w", rng.choice((zipfile.ZIP_STORED, zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED))) as new:
+    with zipfile.ZipFile(
+        output, "w", rng.choice((zipfile.ZIP_STORED, zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED))
+    ) as new:
         for member, data in {"format.json": json.dumps(header).encode(), **members}.items():
             new.writestr(member, data)
     return output.getvalue()

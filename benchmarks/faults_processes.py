@@ -79,7 +79,9 @@ def result(folder: Path) -> dict[str, bytes]:
         return {"comparison": json.dumps(_untimed(json.loads((folder / "comparison.json").read_text()))).encode()}
     found = {"metrics": json.dumps(_untimed(json.loads((folder / "metrics.json").read_text()))).encode()}
     with zipfile.ZipFile(folder / "posterior.civi") as file:
-        found |= {name: file.read(name) for name in file.namelist() if name.startswith("arrays/") and "second" not in name}
+        found |= {
+            name: file.read(name) for name in file.namelist() if name.startswith("arrays/") and "second" not in name
+        }
     with h5netcdf.File(folder / "draws.nc") as file:
         found["draws"] = np.asarray(file["posterior"]["z"]).tobytes()
     return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator
@@ -37,8 +38,7 @@ class Checkpoints:
     def __init__(self, folder: Path, every: int | None, warn: Callable[[str], object] | None = None) -> None:
         import orbax.checkpoint as ocp  # noqa: PLC0415 start-up time
 
-        for logger in ("absl", "asyncio"):
-            logging.getLogger(logger).setLevel(logging.CRITICAL + 1)
+        silence_orbax()
         options = ocp.CheckpointManagerOptions(max_to_keep=CHECKPOINTS_KEPT, enable_async_checkpointing=False)
         self.every = DEFAULT_STEPS_BETWEEN if every is None else every
         self._least_seconds = DEFAULT_SECONDS_BETWEEN if every is None else 0.0
@@ -137,6 +137,24 @@ def reason_of(error: BaseException) -> str:
     known = [name for name in ("No space left on device", "File too large", "Permission denied") if name in str(error)]
     text = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
     return known[0] if known else text
+
+
+def silence_orbax() -> None:
+    """Turn off the logging of Orbax and asyncio, and the tracebacks of tasks that end after a failed read."""
+    for logger in ("absl", "asyncio"):
+        logging.getLogger(logger).setLevel(logging.CRITICAL + 1)
+    if sys.excepthook is not _except_closed_loops:
+        _shown.append(sys.excepthook)
+        sys.excepthook = _except_closed_loops
+
+
+_shown: list[Callable[..., Any]] = []
+
+
+def _except_closed_loops(kind: type[BaseException], error: BaseException, trace: Any) -> None:
+    """Show an error as before, unless it comes from a task that found its event loop closed."""
+    if not (isinstance(error, RuntimeError) and str(error) == "Event loop is closed"):
+        _shown[-1](kind, error, trace)
 
 
 @contextmanager

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import zipfile
-import zlib
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +11,7 @@ import numpy as np
 from civi.errors import CheckpointError
 from civi.experiment.solver_result import Curve, SolverResult
 from civi.files import atomically
+from civi.inference.nuts import UNREADABLE
 from civi.settings import differences
 
 
@@ -41,7 +40,7 @@ def read_result(path: Path, options: dict[str, Any]) -> SolverResult | None:
         result = dict(content["result"])
         found = SolverResult(**result | {"curve": Curve(**result["curve"]), "draws": draws})
         saved_options = content["options"]
-    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError):
+    except UNREADABLE:
         return None
     changed = "; ".join(differences(saved_options, json.loads(json.dumps(options))))
     if changed:

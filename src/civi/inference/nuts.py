@@ -24,6 +24,11 @@ from civi.interrupts import postponed
 from civi.problem.target import Target
 from civi.settings import Setting, check_settings, describe, listing, override, self_checking
 
+UNREADABLE = (
+    *(OSError, ValueError, KeyError, TypeError, EOFError, RuntimeError, MemoryError),
+    *(zipfile.BadZipFile, zlib.error),
+)
+
 
 @dataclass(frozen=True)
 class Reference:
@@ -134,7 +139,7 @@ def _read(file: Path, shape: tuple[int, ...]) -> Reference | None:
         with np.load(file, allow_pickle=False) as saved:
             names = ("draws", "r_hat", "effective_size")
             found = Reference(**{name: saved[name] for name in names}, divergences=int(saved["divergences"]))
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError, TypeError):
+    except UNREADABLE:
         return None
     fits = found.draws.shape == shape and np.isfinite(found.draws).all()
     return found if fits and found.r_hat.shape == found.effective_size.shape == shape[-1:] else None
