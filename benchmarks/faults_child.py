@@ -27,7 +27,7 @@ def small_tasks() -> None:
     """Replace banana and mnist by tasks with fewer samples and synthetic images."""
     found = tasks.Entry.make
     pixels = (np.random.default_rng(0).random((2, ROWS, PIXELS)) < 0.3).astype(np.uint8)
-    images = ImageData(*pixels, grey=False, source="random dots")
+    images = ImageData(pixels[0], pixels[1], grey=False, source="random dots")
 
     def make(entry: Any, name: str) -> Any:
         task: Any = found(entry, name)
@@ -37,7 +37,7 @@ def small_tasks() -> None:
             return replace(task, draws=200, outer=200, inner=200, quick_outer=50, quick_inner=50)
         return task
 
-    tasks.Entry.make = make  # type: ignore[method-assign]
+    tasks.Entry.make = make  # type: ignore[method-assign, assignment]
 
 
 def send_signal_in(function: str, number: int) -> None:

@@ -46,7 +46,7 @@ class Kind(NamedTuple):
     Numbers in a user's own data can change without any sign; every other file has a checksum.
     """
 
-    write: Callable[[Path], None]
+    write: Callable[[Path], object]
     read: Callable[[Path], Any]
     checked: bool
 
@@ -248,7 +248,7 @@ KINDS = {
     "comparison": Kind(lambda path: write_result(path, _solver_result(), {"seeds": 1}), _read_solver, True),
     "NUTS cache": Kind(lambda path: _write(path, REFERENCE), _read_reference, True),
     "images": Kind(_write_images, read_idx, True),
-    "data table": Kind(lambda path: path.write_text(CSV) and None, read_arguments, False),
-    "data object": Kind(lambda path: path.write_text(JSON) and None, read_arguments, False),
-    "regression table": Kind(lambda path: path.write_text(CSV) and None, lambda path: read_table(path, "y"), False),
+    "data table": Kind(lambda path: path.write_text(CSV), read_arguments, False),
+    "data object": Kind(lambda path: path.write_text(JSON), read_arguments, False),
+    "regression table": Kind(lambda path: path.write_text(CSV), lambda path: read_table(path, "y"), False),
 }

@@ -7,6 +7,7 @@ import io
 import os
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -29,7 +30,7 @@ def line(x, y=None):
     numpyro.sample("y", dist.Normal(slope * x, 1), obs=y)
 NUMBER = 3
 """
-DATA = {
+DATA: dict[str, str | bytes] = {
     "empty.json": "",
     "half.json": '{"x": [1,',
     "list.json": "[1]",
@@ -64,7 +65,7 @@ DATA = {
     "latin.csv": b"x\n\xe9\n",
     "data.txt": "1",
 }
-TABLES = {
+TABLES: dict[str, str | bytes] = {
     "one.csv": "y,a\n0,1\n",
     "label.csv": "y,a\n0,1\n0,2\n",
     "labels.csv": "y,a\n0,1\n1,2\n2,3\n",
@@ -162,20 +163,24 @@ def calls() -> Iterator[Callable[[], Any]]:
         yield fitted(seconds=seconds)
     yield fitted(solver="civvi")
     for path in ("absent.civi", ".", "good.json", "good.csv"):
-        yield lambda path=path: civi.load(path)
+        yield partial(civi.load, path)
 
 
 def bad_inputs(folder: Path, count: int) -> Iterator[str]:
     """Try wrong commands and calls; each outcome is empty, or says what broke."""
     place = folder / "inputs"
     (place / "tables").mkdir(parents=True, exist_ok=True)
-    files = {"model.py": MODEL, "good.json": '{"x": [1, 2], "y": [1, 2]}', "good.csv": "y,a\n0,1\n1,2\n0,3\n1,5\n"}
+    files: dict[str, str | bytes] = {
+        "model.py": MODEL,
+        "good.json": '{"x": [1, 2], "y": [1, 2]}',
+        "good.csv": "y,a\n0,1\n1,2\n0,3\n1,5\n",
+    }
     files |= DATA | {f"tables/{name}": content for name, content in TABLES.items()}
     for name, content in files.items():
         (place / name).write_bytes(content if isinstance(content, bytes) else content.encode())
     before = sorted(path.name for path in place.iterdir())
     with contextlib.chdir(place), nothing_trains():
-        tries = [*(lambda words=words: _command(words) for words in commands()), *(_call_of(c) for c in calls())]
+        tries = [*(partial(_command, words) for words in commands()), *(partial(_call, call) for call in calls())]
         for attempt in tries[:count]:
             yield attempt()
     left = [path for path in os.listdir(place) if path not in (*before, "__pycache__")]
@@ -214,16 +219,13 @@ def _command(words: list[str]) -> str:
     return "" if good and not slow else f"{' '.join(words)[:200]}: code {code}, slow {slow}, {lines[-3:]}"
 
 
-def _call_of(call: Callable[[], Any]) -> Callable[[], str]:
-    def attempt() -> str:
-        begun = time.perf_counter()
-        try:
-            call()
-        except CiviError as error:
-            slow = time.perf_counter() - begun > SECONDS
-            return "" if "\n" not in str(error) and not slow else f"slow or more than one line: {error}"
-        except BaseException as error:
-            return f"{type(error).__name__}: {str(error)[:200]}"
-        return "accepted"
-
-    return attempt
+def _call(call: Callable[[], Any]) -> str:
+    begun = time.perf_counter()
+    try:
+        call()
+    except CiviError as error:
+        slow = time.perf_counter() - begun > SECONDS
+        return "" if "\n" not in str(error) and not slow else f"slow or more than one line: {error}"
+    except BaseException as error:
+        return f"{type(error).__name__}: {str(error)[:200]}"
+    return "accepted"

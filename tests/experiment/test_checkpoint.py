@@ -1,6 +1,8 @@
 """A run that was interrupted, killed or damaged and then resumed is bitwise identical to an undisturbed run."""
 
 import csv
+import errno
+import os
 import shutil
 import signal
 import subprocess
@@ -17,6 +19,7 @@ from typer.testing import CliRunner
 import civi.experiment.run
 import civi.experiment.training
 from civi.cli import main as cli
+from civi.errors import OutputError
 from civi.experiment.checkpoint import Checkpoints
 from civi.experiment.tasks import TASKS
 from civi.problem import PosteriorProblem
@@ -247,3 +250,30 @@ def test_by_default_checkpoints_are_also_seconds_apart(tmp_path, every, expected
         history = {name: np.array([0.006 * done]) for name in empty_history()}
         checkpoints.save_if_due(state._replace(done=jnp.asarray(done)), history)
     assert sorted(int(path.name) for path in tmp_path.iterdir()) == expected
+
+
+def test_a_checkpoint_that_cannot_be_written_is_a_line_and_later_ones_are_written(tmp_path, monkeypatch):
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def save(checkpoints: Checkpoints, done: int) -> None:
+        checkpoints.save(state._replace(done=jnp.asarray(done)), {name: np.ones(done) for name in empty_history()})
+
+    state = start(
+        CompositionalSolver(samples=Samples(2, 2)),
+        PosteriorProblem(linear_family(), gaussian_target()),
+        jax.random.key(0),
+    )
+    lines: list[str] = []
+    warned, strict = Checkpoints(tmp_path / "a", 1, lines.append), Checkpoints(tmp_path / "b", 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(ocp.CheckpointManager, "save", full)
+        save(warned, 2)
+        with pytest.raises(OutputError, match=r"cannot write checkpoint .*/b/2: No space left on device"):
+            save(strict, 2)
+    save(warned, 3)
+    assert [path.name for path in (tmp_path / "a").iterdir()] == ["3"]
+    line = (
+        f"cannot write checkpoint {tmp_path.resolve()}/a/2: No space left on device; the checkpoints before it are kept"
+    )
+    assert lines == [f"{line}, and training goes on"]

@@ -8,7 +8,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +75,7 @@ class Checkpoints:
                 if self._warn is None:
                     raise OutputError(line) from error
                 self._warn(f"{line}; the checkpoints before it are kept, and training goes on")
-                with quiet():
+                with quiet(), suppress(Exception):
                     self._manager = self._open()
 
     def _write(self, step: int, state: RunState, history: History) -> None:
