@@ -140,21 +140,22 @@ def reason_of(error: BaseException) -> str:
 
 
 def silence_orbax() -> None:
-    """Turn off the logging of Orbax and asyncio, and the tracebacks of tasks that end after a failed read."""
+    """Turn off the logging of Orbax and asyncio, and the tracebacks of reads that end after another one failed."""
     for logger in ("absl", "asyncio"):
         logging.getLogger(logger).setLevel(logging.CRITICAL + 1)
-    if sys.excepthook is not _except_closed_loops:
-        _shown.append(sys.excepthook)
-        sys.excepthook = _except_closed_loops
+    if sys.unraisablehook is not _unless_loop_closed:
+        _shown.append(sys.unraisablehook)
+        sys.unraisablehook = _unless_loop_closed
 
 
-_shown: list[Callable[..., Any]] = []
+_shown: list[Callable[[Any], Any]] = []
 
 
-def _except_closed_loops(kind: type[BaseException], error: BaseException, trace: Any) -> None:
-    """Show an error as before, unless it comes from a task that found its event loop closed."""
+def _unless_loop_closed(unraisable: Any) -> None:
+    """Show an error as before, unless it comes from a read that ended after its event loop was closed."""
+    error = unraisable.exc_value
     if not (isinstance(error, RuntimeError) and str(error) == "Event loop is closed"):
-        _shown[-1](kind, error, trace)
+        _shown[-1](unraisable)
 
 
 @contextmanager

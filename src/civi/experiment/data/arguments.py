@@ -98,7 +98,7 @@ def _member(path: Path, name: str, value: Any) -> Any:
         raise DataError(f"{path}: {name} has rows of different lengths: make it a rectangular array") from error
     if array.size == 0:
         raise DataError(f"{path}: {name} is empty: give at least one number, or leave it out")
-    if array.dtype.kind == "O" and any(type(item) is int for item in array.flat):
+    if array.dtype.kind == "O" and any(type(item) is int and abs(item) >= 2**63 for item in array.flat):
         raise DataError(f"{path}: {name} has a whole number that does not fit into 64 bits: rescale it")
     if array.dtype.kind == "O" and all(item is None or isinstance(item, int | float) for item in array.flat):
         array = array.astype(float)
