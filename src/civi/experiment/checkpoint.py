@@ -48,6 +48,7 @@ class Checkpoints:
         self._args = ocp.args
         self._open = lambda: ocp.CheckpointManager(self._folder, options=options)
         self._damaged: set[int] = set()
+        self._failed: int | None = None
         try:
             self._manager = self._open()
         except OSError as error:
@@ -74,7 +75,9 @@ class Checkpoints:
                 line = f"cannot write checkpoint {self._folder / str(step)}: {reason_of(error)}"
                 if self._warn is None:
                     raise OutputError(line) from error
-                self._warn(f"{line}; the checkpoints before it are kept, and training goes on")
+                if step != self._failed:
+                    self._warn(f"{line}; the checkpoints before it are kept, and training goes on")
+                self._failed = step
                 with quiet(), suppress(Exception):
                     self._manager = self._open()
 
