@@ -110,7 +110,7 @@ def test_numbers_of_numpy_are_described_as_plain_numbers():
         ("fast=false", {"fast": False}),
         ("widths=20", {"widths": (20,)}),
         ("widths=20, 30,40", {"widths": (20, 30, 40)}),
-        ("widths=", {"widths": ()}),
+        ("widths=none", {"widths": ()}),
         ("stages=1,50", {"stages": (1, 50)}),
         ("stages=none", {"stages": None}),
         ("name=a=b", {"name": "a=b"}),

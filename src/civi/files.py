@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from civi.errors import OutputError
+from civi.interrupts import postponed
 
 
 def write_json(path: Path, content: dict[str, Any]) -> None:
@@ -21,20 +23,36 @@ def write_text(path: Path, content: str) -> None:
     atomically(path, lambda part: part.write_text(content))
 
 
+def make_folder(path: Path) -> Path:
+    """Create a folder, unless it exists."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"cannot write to {path}: {error.strerror or error}") from error
+    return path
+
+
 def atomically(path: Path, write: Callable[[Path], object]) -> None:
-    """Write a file atomically.
+    """Write a file atomically; an interrupt waits until it is written.
 
     Args:
         path: the file.
         write: writes the content to the temporary path that it is given.
     """
     part = path.with_name(f".{path.name}.part")
-    try:
-        write(part)
-        part.replace(path)
-    except OSError as error:
-        raise OutputError(f"cannot write {path}: {error.strerror or error}") from error
-    finally:
+    with postponed():
+        try:
+            write(part)
+            part.replace(path)
+        except OSError as error:
+            raise OutputError(f"cannot write {path}: {error.strerror or error}") from error
+        finally:
+            _remove(part)
+
+
+def _remove(part: Path) -> None:
+    """Delete the temporary file if it is still there; a folder that cannot be changed has none."""
+    with suppress(OSError):
         part.unlink(missing_ok=True)
 
 

@@ -64,7 +64,7 @@ SET = ("--set",)
         (["banana", "--solver", "cvii"], "unknown solver 'cvii': did you mean 'civi'? known: "),
         (["banana", "--recipe", "papre"], "unknown recipe 'papre': did you mean 'paper'? known: "),
         (["banana", "--steps", "0"], "steps must be at least 1, not 0"),
-        (["banana", "--seed", "-1"], "seed must not be negative, not -1"),
+        (["banana", "--seed", "-1"], "seed must be from 0 to 2147483647, not -1"),
         (["banana", "--checkpoint-every", "0"], "--checkpoint-every must be at least 1, not 0"),
         (
             ["banana", "--force", "--resume"],

@@ -1,6 +1,8 @@
 """A run that was interrupted, killed or damaged and then resumed is bitwise identical to an undisturbed run."""
 
 import csv
+import errno
+import os
 import shutil
 import signal
 import subprocess
@@ -17,6 +19,7 @@ from typer.testing import CliRunner
 import civi.experiment.run
 import civi.experiment.training
 from civi.cli import main as cli
+from civi.errors import OutputError
 from civi.experiment.checkpoint import Checkpoints
 from civi.experiment.tasks import TASKS
 from civi.problem import PosteriorProblem
@@ -160,7 +163,7 @@ def test_a_run_killed_while_it_writes_a_checkpoint_goes_on_to_the_same_end(victi
     child, folder = victim
     errors = child.communicate(timeout=300)[1]
     assert child.returncode == -signal.SIGKILL, errors
-    assert kept(folder) == [20]
+    assert kept(folder) == [0, 20]
     assert invoke(folder, "--resume").exit_code == 0
     assert kept(folder) == [20, 40, 60]
     assert_same_end(folder, undisturbed)
@@ -189,22 +192,25 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_is_used(interrupt, und
     assert arrays(folder, 40)["history.neg_elbo"].tobytes() == arrays(folder, STEPS)["history.neg_elbo"][:40].tobytes()
 
 
-def test_an_interrupt_before_the_first_step_leaves_no_checkpoint(tmp_path, monkeypatch):
+def test_an_interrupt_before_the_first_step_leaves_a_checkpoint_of_the_start(tmp_path, monkeypatch, undisturbed):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(civi.experiment.training, "train", interrupted)
-    result = invoke(tmp_path / "run")
-    assert result.exit_code == 130
-    assert kept(tmp_path / "run") == []
+    with monkeypatch.context() as patch:
+        patch.setattr(civi.experiment.training, "train", interrupted)
+        assert invoke(tmp_path / "run").exit_code == 130
+    assert kept(tmp_path / "run") == [0]
+    result = invoke(tmp_path / "run", "--resume")
+    assert result.exit_code == 0, result.output
+    assert_same_end(tmp_path / "run", undisturbed)
 
 
 def test_resume_with_only_damaged_checkpoints_is_an_error_that_names_them(interrupt, failing):
     folder, _ = interrupt(40)
-    damage(folder, 20)
-    damage(folder, 40)
+    for step in (0, 20, 40):
+        damage(folder, step)
     message = failing(*command(folder, "--resume"), alone=False)
-    assert all(f"checkpoint {folder.resolve()}/checkpoints/{step} is damaged" in message for step in (20, 40))
+    assert all(f"checkpoint {folder.resolve()}/checkpoints/{step} is damaged" in message for step in (0, 20, 40))
     assert not (folder / "metrics.json").exists()
 
 
@@ -244,3 +250,30 @@ def test_by_default_checkpoints_are_also_seconds_apart(tmp_path, every, expected
         history = {name: np.array([0.006 * done]) for name in empty_history()}
         checkpoints.save_if_due(state._replace(done=jnp.asarray(done)), history)
     assert sorted(int(path.name) for path in tmp_path.iterdir()) == expected
+
+
+def test_a_checkpoint_that_cannot_be_written_is_a_line_and_later_ones_are_written(tmp_path, monkeypatch):
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def save(checkpoints: Checkpoints, done: int) -> None:
+        checkpoints.save(state._replace(done=jnp.asarray(done)), {name: np.ones(done) for name in empty_history()})
+
+    state = start(
+        CompositionalSolver(samples=Samples(2, 2)),
+        PosteriorProblem(linear_family(), gaussian_target()),
+        jax.random.key(0),
+    )
+    lines: list[str] = []
+    warned, strict = Checkpoints(tmp_path / "a", 1, lines.append), Checkpoints(tmp_path / "b", 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(ocp.CheckpointManager, "save", full)
+        save(warned, 2)
+        with pytest.raises(OutputError, match=r"cannot write checkpoint .*/b/2: No space left on device"):
+            save(strict, 2)
+    save(warned, 3)
+    assert [path.name for path in (tmp_path / "a").iterdir()] == ["3"]
+    line = (
+        f"cannot write checkpoint {tmp_path.resolve()}/a/2: No space left on device; the checkpoints before it are kept"
+    )
+    assert lines == [f"{line}, and training goes on"]

@@ -108,7 +108,10 @@ def test_ranking_puts_complete_results_first():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--seeds", "0"], "--seeds must be at least 1, not 0"),
+        (["--seeds", "0"], "--seeds must be from 1 to 10000, not 0"),
+        (["--solvers", "civi,sivi,civi"], "--solvers names civi more than once"),
+        (["--resume"], "there is no comparison in "),
+        (["--resume", "--force"], "--force starts a new comparison, --resume continues one"),
         (["--solvers", ","], "--solvers names no solver: give names separated by commas, or all"),
         (["--solvers", "civi,sivy"], "unknown solver 'sivy': did you mean 'sivi'?"),
         (["--set", "problem.batch=5"], "problem.batch needs a target with rows of data"),

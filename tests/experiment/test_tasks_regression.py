@@ -26,7 +26,7 @@ from civi.update import CiviAdam
 from civi.update.groups import value_for
 
 STEPS, ROWS, TEST_ROWS = 30, 60, 15
-TINY = ("samples.outer=8", "samples.inner=5", "tracker=none", "family.hidden=")
+TINY = ("samples.outer=8", "samples.inner=5", "tracker=none", "family.hidden=none")
 SMALL = tuple(word for assignment in TINY for word in ("--set", assignment))
 FEWER = {"outer": 500, "inner": 500, "reference_draws": 100}
 OWN = ("--data", "{table}", "--target", "y")

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from civi.cli.errors import stoppable
 from civi.experiment.data.files import fetch, find, intact, locate, locate_if_present
 from civi.experiment.data.registry import SETS, DataFile, FileSet, find_set
 from civi.folders import cache_folder
@@ -54,11 +55,12 @@ def fetch_set(name: Annotated[str, typer.Argument(help="Name of the data set; `c
 
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
     progress = Progress(*columns, console=console(stderr=True))
-    try:
-        paths = fetch(name, (lambda file: FileBar(progress, file)) if progress.console.is_terminal else None)
-    finally:
-        if progress.live.is_started:
-            progress.stop()
+    with stoppable("complete files are kept, to fetch the others repeat the command"):
+        try:
+            paths = fetch(name, (lambda file: FileBar(progress, file)) if progress.console.is_terminal else None)
+        finally:
+            if progress.live.is_started:
+                progress.stop()
     for path in paths:
         typer.echo(path)
     for file in file_set.files:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import math
 import sys
 import traceback
 from collections.abc import Callable
@@ -11,7 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from civi.errors import DataError, SettingError, unknown
+from civi import interrupts
+from civi.cli.errors import folder_of, stoppable
+from civi.errors import DataError, SettingError, require, unknown
 from civi.files import write_json
 
 if TYPE_CHECKING:
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
     from civi.inference.posterior import SemiImplicitPosterior
 
 ROWS = 40
+MOST_DRAWS = 10_000_000
 
 
 def fit(
@@ -32,7 +36,7 @@ def fit(
     data: Annotated[
         Path | None, typer.Option(help="JSON or CSV file; its members or columns are the model's arguments.")
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Folder for the results; runs/fit-NAME-SEED by default.")] = None,
+    out: Annotated[str | None, typer.Option(help="Folder for the results; runs/fit-NAME-SEED by default.")] = None,
     seed: Annotated[int, typer.Option(help="Same seed, same numbers, unless there is a time limit.")] = 0,
     seconds: Annotated[float | None, typer.Option(help="Time limit of the fit, in seconds; none by default.")] = None,
     steps: Annotated[int | None, typer.Option(help="Maximum number of training steps.")] = None,
@@ -42,35 +46,41 @@ def fit(
     force: Annotated[bool, typer.Option("--force", help="Replace an existing run in the folder.")] = False,
 ) -> None:
     """Fit your own NumPyro model; write config.json, metrics.json, draws.nc and posterior.civi."""
-    if seed < 0:
-        raise SettingError(f"seed must not be negative, not {seed}")
-    if draws < 10:
-        raise SettingError(f"draws must be at least 10, not {draws}")
+    check_options(seed, draws, seconds, solver)
     file, name = _split(model)
-    from civi.experiment.data.arguments import bind_arguments, read_arguments  # noqa: PLC0415 start-up time
+    folder = folder_of(out, f"runs/fit-{name}-{seed}")
+    with stoppable():
+        from civi.experiment.data.arguments import bind_arguments, read_arguments  # noqa: PLC0415 start-up time
 
-    arguments = read_arguments(data) if data else {}
-    function = load_model(file, name)
-    args, kwargs = bind_arguments(function, name, data, arguments)
-    import jax  # noqa: PLC0415 start-up time
+        arguments = read_arguments(data) if data else {}
+        function = load_model(file, name)
+        args, kwargs = bind_arguments(function, name, data, arguments)
+        import jax  # noqa: PLC0415 start-up time
 
-    from civi.experiment import run_folder  # noqa: PLC0415 start-up time
-    from civi.inference.fit import fit as fit_model  # noqa: PLC0415 start-up time
+        from civi.experiment import run_folder  # noqa: PLC0415 start-up time
+        from civi.experiment.lock import locked  # noqa: PLC0415 start-up time
+        from civi.inference.fit import fit as fit_model  # noqa: PLC0415 start-up time
 
-    folder = out or Path("runs") / f"fit-{name}-{seed}"
-    if not force:
-        run_folder.prepare(folder, force=False, resumable=False)
-    options: dict[str, Any] = {"seconds": seconds, "steps": steps, "solver": solver, "reparam": reparam}
-    settings = {"model": model, "data": str(data) if data else None, "seed": seed, **options, "draws": draws}
-    keys = jax.random.split(jax.random.key(seed), 4)
-    try:
-        posterior = fit_model(function, *args, key=keys[0], **options, **kwargs)
-    except KeyboardInterrupt:
-        typer.echo("civi: interrupted; nothing was written", err=True)
-        raise typer.Exit(130) from None
-    run_folder.prepare(folder, force=force, resumable=False)
-    write_json(folder / "config.json", settings)
-    _report(posterior, folder, keys[1:], draws)
+        options: dict[str, Any] = {"seconds": seconds, "steps": steps, "solver": solver, "reparam": reparam}
+        settings = {"model": model, "data": str(data) if data else None, "seed": seed, **options, "draws": draws}
+        keys = jax.random.split(jax.random.key(seed), 4)
+        with locked(folder):
+            if not force:
+                run_folder.prepare(folder, force=False, resumable=False)
+            posterior = fit_model(function, *args, key=keys[0], **options, **kwargs)
+            run_folder.prepare(folder, force=force, resumable=False)
+            interrupts.advise(f"the fit in {folder} is not complete: start again with --force")
+            write_json(folder / "config.json", settings)
+            _report(posterior, folder, keys[1:], draws)
+
+
+def check_options(seed: int, draws: int, seconds: float | None, solver: str) -> None:
+    """Refuse numbers out of range and a solver that does not fit, before anything slow is imported."""
+    require(0 <= seed < 2**31, f"seed must be from 0 to {2**31 - 1}, not {seed}")
+    require(10 <= draws <= MOST_DRAWS, f"draws must be from 10 to {MOST_DRAWS}, not {draws}")
+    fine = seconds is None or 0 < seconds < math.inf
+    require(fine, f"seconds must be positive and finite, not {seconds}")
+    require(solver != "nuts", "civi fit trains a family, but nuts draws Markov chains: use NumPyro's NUTS directly")
 
 
 def load_model(file: Path, name: str) -> Callable[..., Any]:

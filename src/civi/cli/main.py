@@ -10,9 +10,11 @@ from typing import Annotated
 import typer
 
 from civi.cli.data import data_app
+from civi.cli.errors import exit_code_of, folder_of, stoppable
 from civi.cli.fit import fit
-from civi.errors import CiviError, SettingError
+from civi.errors import SettingError
 
+WAIT = 50
 app = typer.Typer(
     help="Semi-implicit variational inference: CI-VI and related methods.",
     no_args_is_help=True,
@@ -30,7 +32,7 @@ def run(
     seed: Annotated[int, typer.Option(help="Same seed, same numbers.")] = 0,
     steps: Annotated[int | None, typer.Option(help="Number of training steps; the recipe's by default.")] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Folder for the results; runs/TASK-SOLVER-RECIPE-SEED by default.")
+        str | None, typer.Option(help="Folder for the results; runs/TASK-SOLVER-RECIPE-SEED by default.")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing run in the folder.")] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Resume from the last checkpoint in the folder.")] = False,
@@ -54,38 +56,35 @@ def run(
     process: Annotated[int | None, typer.Option(help="Index of this process, from 0.")] = None,
     inner_devices: Annotated[int, typer.Option(help="Number of devices that share the inner samples.")] = 1,
     whole_data: Annotated[bool, typer.Option("--whole-data", help="Replicate all data on every device.")] = False,
-    wait: Annotated[int, typer.Option(help="Seconds to wait for the other processes to start.")] = 50,
+    wait: Annotated[int, typer.Option(help="Seconds to wait for the other processes to start.")] = WAIT,
 ) -> None:
     """Fit a task and write config.json, metrics.json, history.csv, draws.nc, posterior.civi, figures/, checkpoints/."""
     if help_settings:
         from civi.cli.settings import show_settings  # noqa: PLC0415 start-up time
 
-        return show_settings(task, solver, recipe, steps, set_ or [])
+        show_settings(task, solver, recipe, steps, set_ or [])
+        return
     if force and resume:
         raise SettingError("--force starts a new run, --resume continues one: give only one")
-    from civi.experiment.tasks import find_task  # noqa: PLC0415 start-up time
+    folder = folder_of(out, f"runs/{task}-{solver}-{recipe}-{seed}")
+    with stoppable():
+        from civi.experiment.tasks import find_task  # noqa: PLC0415 start-up time
 
-    found = find_task(task, data=data, target=target, hold_out=hold_out)
-    from civi.experiment.context import RunContext  # noqa: PLC0415 start-up time
-    from civi.experiment.plan import Plan  # noqa: PLC0415 start-up time
-    from civi.experiment.run import run as run_plan  # noqa: PLC0415 start-up time
-    from civi.parallel.team import SINGLE_PROCESS, Address, join_team  # noqa: PLC0415 start-up time
-    from civi.progress import console  # noqa: PLC0415 start-up time
+        found = find_task(task, data=data, target=target, hold_out=hold_out)
+        from civi.experiment.context import RunContext  # noqa: PLC0415 start-up time
+        from civi.experiment.plan import Plan  # noqa: PLC0415 start-up time
+        from civi.experiment.run import run as run_plan  # noqa: PLC0415 start-up time
+        from civi.parallel.team import SINGLE_PROCESS, Address, join_team  # noqa: PLC0415 start-up time
+        from civi.progress import console  # noqa: PLC0415 start-up time
 
-    address = Address(coordinator, processes, process)
-    if not distributed and (address != Address() or inner_devices != 1 or whole_data):
-        names = "--coordinator, --processes, --process, --inner-devices and --whole-data"
-        raise SettingError(f"{names} need --distributed: add it")
-
-    plan = Plan.make(found, solver, recipe, seed, steps, set_ or [])
-    folder = out or Path("runs") / f"{task}-{solver}-{recipe}-{seed}"
-    try:
+        address = Address(coordinator, processes, process)
+        if not distributed and (address != Address() or inner_devices != 1 or whole_data or wait != WAIT):
+            names = "--coordinator, --processes, --process, --inner-devices, --whole-data and --wait"
+            raise SettingError(f"{names} need --distributed: add it")
+        plan = Plan.make(found, solver, recipe, seed, steps, set_ or [])
         single = nullcontext(SINGLE_PROCESS)
         with join_team(address, inner_devices, wait, whole_data=whole_data) if distributed else single as team:
             run_plan(plan, RunContext(folder, console(), force, resume, checkpoint_every, team))
-    except KeyboardInterrupt:
-        typer.echo(f"civi: interrupted; to resume, repeat the command with --resume (folder {folder})", err=True)
-        raise typer.Exit(130) from None
 
 
 @app.command()
@@ -97,27 +96,32 @@ def compare(
     steps: Annotated[
         int | None, typer.Option(help="Number of training steps of every solver; the recipe's by default.")
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Folder for the results; runs/compare-TASK by default.")] = None,
+    out: Annotated[str | None, typer.Option(help="Folder for the results; runs/compare-TASK by default.")] = None,
     data: Annotated[Path | None, typer.Option(help="Your own CSV file, for the task `regression`.")] = None,
     target: Annotated[str | None, typer.Option(help="The column of the file to predict.")] = None,
     hold_out: Annotated[float, typer.Option(help="Fraction of the file's rows kept for testing.")] = 0.0,
     force: Annotated[bool, typer.Option("--force", help="Replace existing results in the folder.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Keep the solvers that finished in the folder.")] = False,
     set_: Annotated[
         list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Change a setting of every solver.")
     ] = None,
 ) -> None:
     """Fit a task with several solvers and seeds; write comparison.json, comparison.md and figures/."""
-    from civi.experiment.tasks import find_task  # noqa: PLC0415 start-up time
+    if force and resume:
+        raise SettingError("--force starts a new comparison, --resume continues one: give only one")
+    folder = folder_of(out, f"runs/compare-{task}")
+    with stoppable():
+        from civi.experiment.tasks import find_task  # noqa: PLC0415 start-up time
 
-    found = find_task(task, data=data, target=target, hold_out=hold_out)
-    from civi.experiment.compare import compare as compare_plans  # noqa: PLC0415 start-up time
-    from civi.experiment.plan import Plan  # noqa: PLC0415 start-up time
-    from civi.experiment.recipes import METHODS  # noqa: PLC0415 start-up time
-    from civi.progress import console  # noqa: PLC0415 start-up time
+        found = find_task(task, data=data, target=target, hold_out=hold_out)
+        from civi.experiment.compare import compare as compare_plans  # noqa: PLC0415 start-up time
+        from civi.experiment.plan import Plan  # noqa: PLC0415 start-up time
+        from civi.experiment.recipes import METHODS  # noqa: PLC0415 start-up time
+        from civi.progress import console  # noqa: PLC0415 start-up time
 
-    names = list(METHODS) if solvers == "all" else [name.strip() for name in solvers.split(",") if name.strip()]
-    plans = [Plan.make(found, name, recipe, 0, steps, set_ or []) for name in names]
-    compare_plans(plans, seeds, out or Path("runs") / f"compare-{task}", console(), force=force)
+        names = list(METHODS) if solvers == "all" else [name.strip() for name in solvers.split(",") if name.strip()]
+        plans = [Plan.make(found, name, recipe, 0, steps, set_ or []) for name in names]
+        compare_plans(plans, seeds, folder, console(), force=force, resume=resume)
 
 
 @app.command()
@@ -130,7 +134,8 @@ def bench(
     from civi.bench.command import bench as run_bench  # noqa: PLC0415 start-up time
     from civi.progress import console  # noqa: PLC0415 start-up time
 
-    run_bench(part, console(), quick=quick, out=out)
+    with stoppable("finished parts are in the table above, nothing was written"):
+        run_bench(part, console(), quick=quick, out=out)
 
 
 @app.command()
@@ -155,13 +160,5 @@ def solvers() -> None:
 
 
 def main() -> None:
-    """Run the command line; an error that the user can correct prints one line and exits with code 2."""
-    try:
-        app()
-    except CiviError as error:
-        print(f"civi: error: {error}", file=sys.stderr)
-        sys.exit(2)
-
-
-if __name__ == "__main__":
-    main()
+    """Run the command line and exit; an error that the user can correct prints one line and exits with code 2."""
+    sys.exit(exit_code_of(lambda: app(prog_name="civi", standalone_mode=False)))

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
 
-from civi.errors import CheckpointError
+from civi.errors import CheckpointError, OutputError
+from civi.interrupts import postponed
 from civi.solver.loop import RunState, empty_history
 
 CHECKPOINTS_KEPT = 3
@@ -26,20 +32,27 @@ class Checkpoints:
         folder: where the checkpoints are written.
         every: steps between checkpoints. None: DEFAULT_STEPS_BETWEEN, but at least DEFAULT_SECONDS_BETWEEN of training
             apart, so that saving takes about 1 % of the time of a run with short steps.
+        warn: shows a line about a checkpoint that cannot be written, and the run goes on; None: this is an error.
     """
 
-    def __init__(self, folder: Path, every: int | None) -> None:
+    def __init__(self, folder: Path, every: int | None, warn: Callable[[str], object] | None = None) -> None:
         import orbax.checkpoint as ocp  # noqa: PLC0415 start-up time
 
-        logging.getLogger("absl").setLevel(logging.CRITICAL)
+        silence_orbax()
         options = ocp.CheckpointManagerOptions(max_to_keep=CHECKPOINTS_KEPT, enable_async_checkpointing=False)
         self.every = DEFAULT_STEPS_BETWEEN if every is None else every
         self._least_seconds = DEFAULT_SECONDS_BETWEEN if every is None else 0.0
         self._saved_at = 0.0
         self._folder = folder.resolve()
-        self._manager = ocp.CheckpointManager(self._folder, options=options)
+        self._warn = warn
         self._args = ocp.args
+        self._open = lambda: ocp.CheckpointManager(self._folder, options=options)
         self._damaged: set[int] = set()
+        self._failed: int | None = None
+        try:
+            self._manager = self._open()
+        except OSError as error:
+            raise OutputError(f"cannot write to {folder}: {reason_of(error)}") from error
 
     def save_if_due(self, state: RunState, history: History) -> None:
         """Write a checkpoint of this step if one is due; the elapsed time is read from the history."""
@@ -49,15 +62,34 @@ class Checkpoints:
             self._saved_at = seconds
 
     def save(self, state: RunState, history: History) -> None:
-        """Write a checkpoint of this step, unless it already exists or no step has been taken yet."""
+        """Write a checkpoint of this step, unless it already exists; an interrupt waits until it is written.
+
+        If it cannot be written, for example because the disk is full, `warn` gets a line and the run goes on. Without
+        `warn` this is an OutputError.
+        """
         step = int(state.done)
+        with postponed():
+            try:
+                self._write(step, state, history)
+            except Exception as error:
+                line = f"cannot write checkpoint {self._folder / str(step)}: {reason_of(error)}"
+                if self._warn is None:
+                    raise OutputError(line) from error
+                if step != self._failed:
+                    self._warn(f"{line}; the checkpoints before it are kept, and training goes on")
+                self._failed = step
+                with quiet(), suppress(Exception):
+                    self._manager = self._open()
+
+    def _write(self, step: int, state: RunState, history: History) -> None:
         if step in self._damaged:
             self._manager.delete(step)
             self._damaged.remove(step)
-        if step and step not in self._manager.all_steps():
-            arrays = {"state": _to_arrays(state), "history": history}
+        if step not in self._manager.all_steps():
+            arrays = {"state": _to_arrays(state)} | ({"history": history} if len(history["step"]) else {})
             content = {**arrays, "checksum": _checksum(arrays)}
-            self._manager.save(step, args=self._args.Composite(run=self._args.StandardSave(content)))
+            with quiet():
+                self._manager.save(step, args=self._args.Composite(run=self._args.StandardSave(content)))
 
     def close(self) -> None:
         """Close the checkpoint manager after the last checkpoint."""
@@ -82,19 +114,63 @@ class Checkpoints:
             try:
                 return *self._read(step, template), lines
             except Exception as error:
-                reason = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
-                lines.append(f"checkpoint {self._folder / str(step)} is damaged and was not used: {reason}")
+                lines.append(f"checkpoint {self._folder / str(step)} is damaged and was not used: {reason_of(error)}")
                 self._damaged.add(step)
         if lines:
             raise CheckpointError("; ".join(lines))
         raise CheckpointError(f"there is no checkpoint in {self._folder} to resume from: run without --resume")
 
     def _read(self, step: int, template: RunState) -> tuple[RunState, History]:
-        saved = self._manager.restore(step, args=self._args.Composite(run=self._args.StandardRestore()))["run"]
+        with quiet():
+            saved = self._manager.restore(step, args=self._args.Composite(run=self._args.StandardRestore()))["run"]
         checksum = saved.pop("checksum")
         if not np.array_equal(checksum, _checksum(saved)):
             raise CheckpointError("its content does not match its checksum")
-        return _from_arrays(saved["state"], template), {name: saved["history"][name] for name in empty_history()}
+        state, history = _from_arrays(saved["state"], template), empty_history()
+        return state, {name: saved["history"][name] for name in history} if "history" in saved else history
+
+
+def reason_of(error: BaseException) -> str:
+    """What went wrong, in a few words: the operating system's or else Orbax's first line."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, OSError) and cause.strerror:
+            return cause.strerror
+        cause = cause.__cause__ or cause.__context__
+    known = [name for name in ("No space left on device", "File too large", "Permission denied") if name in str(error)]
+    text = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
+    return known[0] if known else text
+
+
+def silence_orbax() -> None:
+    """Turn off the logging of Orbax and asyncio, and the tracebacks of reads that end after another one failed."""
+    for logger in ("absl", "asyncio"):
+        logging.getLogger(logger).setLevel(logging.CRITICAL + 1)
+    if sys.unraisablehook is not _unless_loop_closed:
+        _shown.append(sys.unraisablehook)
+        sys.unraisablehook = _unless_loop_closed
+
+
+_shown: list[Callable[[Any], Any]] = []
+
+
+def _unless_loop_closed(unraisable: Any) -> None:
+    """Show an error as before, unless it comes from a read that ended after its event loop was closed."""
+    error = unraisable.exc_value
+    if not (isinstance(error, RuntimeError) and str(error) == "Event loop is closed"):
+        _shown[-1](unraisable)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Keep the threads of Orbax from printing the tracebacks of errors that are also raised here."""
+    hook, threading.excepthook = threading.excepthook, lambda _: None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        threading.excepthook = hook
 
 
 def _checksum(arrays: dict[str, dict[str, np.ndarray]]) -> np.ndarray:

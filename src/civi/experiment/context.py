@@ -34,3 +34,7 @@ class RunContext:
     def __post_init__(self) -> None:
         every = self.checkpoint_every
         require(every is None or every >= 1, f"--checkpoint-every must be at least 1, not {every}")
+
+    def warn(self, line: str) -> None:
+        """Show a warning in one line."""
+        self.console.print(f"civi: warning: {line}", style="yellow", soft_wrap=True, highlight=False)

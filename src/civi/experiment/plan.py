@@ -15,6 +15,7 @@ from civi.experiment.tasks import find_task
 from civi.experiment.tasks.base import Task
 
 RUN_FORMAT = 2
+LARGEST_SEED = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class Plan:
             assignments: overrides of settings as name=value.
         """
         found = find_task(task) if isinstance(task, str) else task
-        require(seed >= 0, f"seed must not be negative, not {seed}")
+        require(0 <= seed <= LARGEST_SEED, f"seed must be from 0 to {LARGEST_SEED}, not {seed}")
         settings = settings_for(found.name, solver, recipe)
         return cls(found, solver, recipe, seed, settings.changed(steps, assignments))
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from civi import interrupts
 from civi.errors import CheckpointError
 from civi.experiment import run_folder
 from civi.experiment.context import RunContext
+from civi.experiment.lock import locked
 from civi.experiment.plan import RUN_FORMAT, Plan
 from civi.experiment.report.history_figure import draw_history
 from civi.experiment.runners import runner_of
-from civi.files import write_json
+from civi.files import make_folder, write_json
 from civi.inference.posterior import Posterior
 from civi.progress import result_table
 from civi.settings import differences
@@ -35,24 +38,28 @@ def run(plan: Plan, context: RunContext) -> dict[str, Any]:
     context = replace(context, console=team.console(context.console))
     source = plan.source()
     team.check_same(plan.described(), context.force, context.resume, context.checkpoint_every)
-    team.run_on_leader(lambda: _prepare(plan, context))
-    posterior, measures = runner_of(plan).run(plan, source, context)
-    if not team.is_leader:
-        return {}
-    metrics = _evaluate(plan, posterior, measures, context)
+    with ExitStack() as lock:
+        team.run_on_leader(lambda: _prepare(plan, context, lock))
+        interrupts.advise(f"to resume, repeat the command with --resume (folder {context.folder})")
+        posterior, measures = runner_of(plan).run(plan, source, context)
+        if not team.is_leader:
+            return {}
+        metrics = _evaluate(plan, posterior, measures, context)
     folder, console = context.folder, context.console
     console.print(result_table(metrics, [(row.name, row.value) for row in plan.settings.listing()]))
     console.print(f"{posterior.message}; files are in {folder}, figures in {folder / 'figures'}", soft_wrap=True)
     return metrics
 
 
-def _prepare(plan: Plan, context: RunContext) -> None:
+def _prepare(plan: Plan, context: RunContext, lock: ExitStack) -> None:
+    """Lock the folder until `lock` is closed, and write config.json or compare with it."""
     if context.resume:
         _check_same_run(plan, context.folder)
-    else:
+    lock.enter_context(locked(context.folder))
+    if not context.resume:
         run_folder.prepare(context.folder, force=context.force)
         write_json(context.folder / "config.json", plan.described())
-    (context.folder / "figures").mkdir(exist_ok=True)
+    make_folder(context.folder / "figures")
 
 
 def _evaluate(plan: Plan, posterior: Posterior, measures: dict[str, Any], context: RunContext) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from civi.files import atomically
 from civi.inference.load_arviz import import_arviz
 
 RUN = ("config.json", "metrics.json", "history.csv", "draws.nc", "posterior.civi", "figures", "checkpoints")
-COMPARISON = ("comparison.json", "comparison.md")
+COMPARISON = ("comparison.json", "comparison.md", "solvers")
 NAMES = (*RUN, *COMPARISON)
 
 
@@ -33,7 +33,10 @@ def prepare(folder: Path, *, force: bool, resumable: bool = True) -> None:
         force: whether to delete an existing run; otherwise it is an error.
         resumable: whether the error should suggest --resume.
     """
-    found = existing(folder) if folder.is_dir() else []
+    try:
+        found = existing(folder) if folder.is_dir() else []
+    except OSError as error:
+        raise OutputError(f"cannot write to {folder}: {error.strerror or error}") from error
     if found and not force:
         ways = [
             "choose another --out",

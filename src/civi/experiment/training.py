@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
+from civi import interrupts
 from civi.experiment.checkpoint import Checkpoints, History
 from civi.experiment.context import RunContext
 from civi.experiment.plan import Plan
@@ -43,7 +44,8 @@ def run_training(plan: Plan, source: Any, context: RunContext) -> tuple[Posterio
     family_key, train_key, *_ = plan.keys(plan.seed)
     with context.console.status(f"{plan.task.name}: pilot"):
         seen = settings.pilot.look(source)
-    checkpoints = Checkpoints(context.folder / "checkpoints", every=context.checkpoint_every)
+    warn = None if team.has_others else context.warn
+    checkpoints = Checkpoints(context.folder / "checkpoints", context.checkpoint_every, warn)
     problem = make_problem(settings.family, seen, family_key, settings.problem)
     if team.mesh is None:
         trained = train_and_save(plan, problem, train_key, checkpoints, context)
@@ -68,7 +70,7 @@ def _train_on_mesh(
 
 
 def train_and_save(plan: Plan, problem: Any, key: jax.Array, checkpoints: Checkpoints, context: RunContext) -> Trained:
-    """Train with a progress bar and checkpoints; an interrupted run saves a checkpoint of its last block.
+    """Train with a progress bar and checkpoints of the start and the end; if interrupted, of the last block.
 
     With several processes, none can save alone, so an interrupted run keeps only its last regular checkpoint.
 
@@ -88,14 +90,16 @@ def train_and_save(plan: Plan, problem: Any, key: jax.Array, checkpoints: Checkp
         elif context.resume:
             state, history, damaged = checkpoints.restore(state)
             for line in damaged:
-                console.print(f"civi: warning: {line}", style="yellow", soft_wrap=True)
+                context.warn(line)
         state = state if team.mesh is None else replicate_to_mesh(state, team.mesh)
         latest = [(state, history)]
+        checkpoints.save(*latest[0])
 
         def watch(state: RunState, history: History) -> None:
             latest[0] = (state, history)
             checkpoints.save_if_due(state, history)
             bar.update(int(state.done), float(history["neg_elbo"][-20:].mean()))
+            interrupts.check()
 
         try:
             trained = train(solver, problem, key, resume=(state, history), watch=watch, pause_every=checkpoints.every)
@@ -162,6 +166,7 @@ def train_seeds(plan: Plan, seeds: Sequence[int], progress: Callable[[int], None
         if done % pause == 0 or done == solver.steps:
             add_point(done, float(history["seconds"][-1]), state.output)
         progress(done)
+        interrupts.check()
 
     pause = max(1, solver.steps // POINTS)
     add_point(0, 0.0, params)

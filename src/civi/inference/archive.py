@@ -10,6 +10,8 @@ import dataclasses
 import hashlib
 import io
 import json
+import math
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -24,6 +26,11 @@ from civi.errors import DataError, OutputError
 
 Arrays = dict[str, np.ndarray]
 EPOCH = (1980, 1, 1, 0, 0, 0)
+MAX_DEPTH, MAX_JSON, ENCRYPTED = 30, 1 << 24, 0x1
+UNREADABLE = (
+    *(zipfile.BadZipFile, zlib.error, EOFError, KeyError, ValueError, TypeError, NotImplementedError, RuntimeError),
+    *(MemoryError, OverflowError, AttributeError, SyntaxError, tokenize.TokenError),
+)
 
 
 def pack(value: Any, known: Mapping[str, type], arrays: Arrays, path: str = "") -> Any:
@@ -53,20 +60,41 @@ def pack(value: Any, known: Mapping[str, type], arrays: Arrays, path: str = "") 
     return {"kind": kind, "fields": fields}
 
 
-def unpack(packed: Any, known: Mapping[str, type], arrays: Mapping[str, np.ndarray]) -> Any:
-    """Rebuild the value that `pack` was given, from its JSON form, the known classes and the arrays."""
-    if not isinstance(packed, dict):
+def unpack(packed: Any, known: Mapping[str, type], arrays: Mapping[str, np.ndarray], depth: int = 0) -> Any:
+    """Rebuild the value that `pack` was given, from its JSON form, the known classes and the arrays.
+
+    `depth` counts the levels above this value; more than MAX_DEPTH of them are an error.
+    """
+    if depth > MAX_DEPTH:
+        raise DataError(f"it is nested more than {MAX_DEPTH} levels deep")
+    if packed is None or isinstance(packed, bool | int | float | str):
         return packed
+    if not isinstance(packed, dict):
+        raise DataError(f"it contains a {type(packed).__name__} where an object is expected")
+
+    def below(content: Any) -> Any:
+        return unpack(content, known, arrays, depth + 1)
+
     if "array" in packed:
-        return _array(arrays[packed["array"]], as_jax=packed["jax"])
+        if not isinstance(packed["array"], str) or packed["array"] not in arrays:
+            raise DataError(f"the array {str(packed['array'])[:100]!r} is missing")
+        return _array(arrays[packed["array"]], as_jax=packed.get("jax") is True)
     if "dict" in packed:
-        return {name: unpack(item, known, arrays) for name, item in packed["dict"].items()}
+        return {name: below(item) for name, item in _expected(packed["dict"], dict).items()}
     if "list" in packed or "tuple" in packed:
-        items = [unpack(item, known, arrays) for item in packed["list" if "list" in packed else "tuple"]]
-        return items if "list" in packed else tuple(items)
-    if packed["kind"] not in known:
-        raise DataError(f"it contains a {packed['kind']}, which this version of civi does not know")
-    return known[packed["kind"]](**{name: unpack(item, known, arrays) for name, item in packed["fields"].items()})
+        kind = list if "list" in packed else tuple
+        return kind(below(item) for item in _expected(packed[kind.__name__], list))
+    name = packed.get("kind")
+    if not isinstance(name, str) or name not in known:
+        raise DataError(f"it contains a {str(name)[:100]}, which this version of civi does not know")
+    return known[name](**{field: below(item) for field, item in _expected(packed.get("fields"), dict).items()})
+
+
+def _expected(content: Any, kind: type) -> Any:
+    """The content, which must be of this type."""
+    if not isinstance(content, kind):
+        raise DataError(f"it contains a {type(content).__name__} where a {kind.__name__} is expected")
+    return content
 
 
 def write_archive(path: Path, header: Mapping[str, Any], content: Any, arrays: Arrays) -> None:
@@ -81,38 +109,73 @@ def write_archive(path: Path, header: Mapping[str, Any], content: Any, arrays: A
 
 
 def read_archive(path: Path, form: str, version: int) -> tuple[Any, Arrays]:
-    """Read the content and the arrays. A damaged file and another format or version are errors."""
+    """Read the content and the arrays. A damaged or forged file and another format or version are errors."""
     try:
-        with zipfile.ZipFile(path) as archive:
-            members = {name: archive.read(name) for name in archive.namelist()}
-            header = json.loads(members["format.json"])
+        members = _members(path)
+        header = json.loads(members["format.json"])
     except FileNotFoundError as error:
         raise DataError(f"there is no file {path}: check the path") from error
-    except (zipfile.BadZipFile, zlib.error, EOFError, KeyError, ValueError, NotImplementedError) as error:
-        raise DataError(f"{path} is not a {form}, or it is damaged: {str(error).strip()}") from error
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror or error}") from error
+    except UNREADABLE as error:
+        reason = str(error).strip() or type(error).__name__
+        raise DataError(f"{path} is not a {form}, or it is damaged: {reason}") from error
     if not isinstance(header, dict) or header.get("format") != form:
         raise DataError(f"{path} is not a {form}")
     if header.get("version") != version:
+        found, civi = (str(header.get(name))[:50] for name in ("version", "civi"))
         raise DataError(
-            f"{path} has version {header.get('version')} of the format, written by civi {header.get('civi')}, but this "
-            f"civi reads version {version}: use civi {header.get('civi')}, or fit again"
+            f"{path} has version {found} of the format, written by civi {civi}, but this civi reads version {version}: "
+            f"use civi {civi}, or fit again"
         )
-    return _checked(path, members, header.get("sha256", {}))
+    try:
+        return _checked(members, header.get("sha256"))
+    except UNREADABLE as error:
+        raise DataError(f"{path} is damaged: {str(error).strip() or type(error).__name__}") from error
 
 
-def _checked(path: Path, members: dict[str, bytes], sums: Mapping[str, str]) -> tuple[Any, Arrays]:
+def _members(path: Path) -> dict[str, bytes]:
+    """The members of the zip file. civi stores them uncompressed, so together they cannot be larger than the file."""
+    with zipfile.ZipFile(path) as archive:
+        entries, size = archive.infolist(), path.stat().st_size
+        if len({entry.filename for entry in entries}) < len(entries):
+            raise ValueError("a member occurs more than once")
+        if any(entry.compress_type != zipfile.ZIP_STORED or entry.flag_bits & ENCRYPTED for entry in entries):
+            raise ValueError("a member is compressed or encrypted, which civi never writes")
+        if sum(entry.file_size for entry in entries) > size:
+            raise ValueError("its members are larger than the file")
+        if any(entry.file_size > MAX_JSON for entry in entries if entry.filename.endswith(".json")):
+            raise ValueError(f"a .json member has more than {MAX_JSON} bytes")
+        return {entry.filename: archive.read(entry) for entry in entries}
+
+
+def _checked(members: dict[str, bytes], sums: Any) -> tuple[Any, Arrays]:
     """The content and the arrays, after their checksums were compared."""
+    sums = sums if isinstance(sums, dict) else {}
     for name in sorted({"content.json", *sums, *members} - {"format.json"}):
         if name not in members or hashlib.sha256(members[name]).hexdigest() != sums.get(name):
-            raise DataError(f"{path} is damaged: {name} does not match its checksum")
+            raise ValueError(f"{name} does not match its checksum")
     arrays = {
-        name.removeprefix("arrays/").removesuffix(".npy"): np.load(io.BytesIO(data), allow_pickle=False)
+        name.removeprefix("arrays/").removesuffix(".npy"): _from_npy(name, data)
         for name, data in members.items()
         if name.startswith("arrays/")
     }
     return json.loads(members["content.json"]), arrays
+
+
+def _from_npy(name: str, data: bytes) -> np.ndarray:
+    """The array in a .npy file. Its header must agree with its size, so that nothing larger is allocated."""
+    file = io.BytesIO(data)
+    version = np.lib.format.read_magic(file)
+    if version != (1, 0):
+        raise ValueError(f"{name} has an unknown version")
+    shape, fortran, dtype = np.lib.format.read_array_header_1_0(file)
+    if dtype.kind not in "biuf" or min(shape, default=0) < 0:
+        raise ValueError(f"{name} is not an array of numbers")
+    if math.prod(shape) * dtype.itemsize != len(data) - file.tell():
+        raise ValueError(f"{name} is not as large as its shape {shape}")
+    flat = np.frombuffer(data, dtype, offset=file.tell())
+    return flat.reshape(shape, order="F" if fortran else "C").copy()
 
 
 def _fields(kind: Any) -> tuple[str, ...]:

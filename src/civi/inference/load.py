@@ -15,6 +15,7 @@ from jaxtyping import Array, Float
 
 from civi.errors import DataError, TargetError
 from civi.inference.archive import read_archive, unpack
+from civi.inference.check_file import check_parts, expect
 from civi.inference.posterior import AmortisedPosterior, Posterior, SampledPosterior, SemiImplicitPosterior
 from civi.inference.save import FORMAT, KNOWN, VERSION
 from civi.problem.target import Framed
@@ -63,11 +64,10 @@ def load(
     """
     content, arrays = read_archive(Path(path), FORMAT, VERSION)
     try:
-        parts = {name: unpack(value, KNOWN, arrays) for name, value in content["parts"].items()}
-        space = _space(content["space"], arrays)
-        posterior = KINDS[content["kind"]](parts, space)
-    except (DataError, KeyError, TypeError) as error:
-        raise DataError(f"{path} cannot be read: {error}") from error
+        posterior, space = _posterior(content, arrays)
+    except Exception as error:
+        reason = str(error).strip().splitlines() or [type(error).__name__]
+        raise DataError(f"{path} cannot be read: {reason[0][:300]}") from error
     if target is None:
         return posterior
     if not isinstance(posterior, SemiImplicitPosterior):
@@ -76,6 +76,23 @@ def load(
         dim = posterior.dim if isinstance(space, VectorSpace) else None
         example = space(jnp.zeros(posterior.dim, jnp.float32)) if isinstance(space, TreeSpace) else None
     return _attached(posterior, *user_target(target, args, kwargs, dim, example))
+
+
+def _posterior(content: Any, arrays: Mapping[str, np.ndarray]) -> tuple[Posterior, Callable[[Array], Any]]:
+    """Rebuild the posterior and the user's space from the content of a file; any exception means a wrong content."""
+    expect(isinstance(content, dict), "it does not contain an object")
+    missing = [name for name in ("kind", "parts", "space") if name not in content]
+    expect(not missing, f"{', '.join(missing)} is missing")
+    kind, packed = content["kind"], content["parts"]
+    expect(isinstance(kind, str) and kind in KINDS, f"it holds an unknown kind of posterior, {str(kind)[:50]!r}")
+    expect(isinstance(packed, dict), "its parts are not an object")
+    parts = {name: unpack(value, KNOWN, arrays) for name, value in packed.items()}
+    check_parts(kind, parts)
+    space = _space(content["space"], arrays)
+    posterior = KINDS[kind](parts, space)
+    fits = not isinstance(space, TreeSpace) or space.dim == posterior.dim
+    expect(fits, "the user's parameters do not have as many numbers as the posterior")
+    return posterior, space
 
 
 def _semi_implicit(parts: dict[str, Any], space: Callable[[Array], Any]) -> Posterior:

@@ -5,8 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import warnings
+import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Annotated, Any
 
 import jax
@@ -15,8 +20,14 @@ from jaxtyping import PRNGKeyArray
 
 from civi.errors import SettingError, require
 from civi.folders import cache_folder
+from civi.interrupts import postponed
 from civi.problem.target import Target
 from civi.settings import Setting, check_settings, describe, listing, override, self_checking
+
+UNREADABLE = (
+    *(OSError, ValueError, KeyError, TypeError, EOFError, RuntimeError, MemoryError),
+    *(zipfile.BadZipFile, zlib.error),
+)
 
 
 @dataclass(frozen=True)
@@ -107,17 +118,11 @@ class Nuts:
             seed: seed of the random key.
         """
         file = cache_folder("nuts") / f"{name}-{self._fingerprint(target, seed)}.npz"
-        if file.exists():
-            with np.load(file, allow_pickle=False) as saved:
-                return Reference(
-                    **{field: saved[field] for field in ("draws", "r_hat", "effective_size")},
-                    divergences=int(saved["divergences"]),
-                )
+        saved = _read(file, (self.chains, self.draws, target.dim))
+        if saved is not None:
+            return saved
         reference = self.sample(target, jax.random.key(seed))
-        file.parent.mkdir(parents=True, exist_ok=True)
-        part = file.with_suffix(f".{os.getpid()}.part.npz")
-        np.savez(part, **asdict(reference))
-        part.replace(file)
+        _write(file, reference)
         return reference
 
     def _fingerprint(self, target: Target, seed: int) -> str:
@@ -126,3 +131,30 @@ class Nuts:
         values = np.asarray(jax.jit(jax.vmap(target.log_prob))(probe)).round(3).tolist()
         content = json.dumps([asdict(self), seed, target.dim, values])
         return hashlib.sha256(content.encode()).hexdigest()[:16]
+
+
+def _read(file: Path, shape: tuple[int, ...]) -> Reference | None:
+    """The draws in a file of the cache; None if it does not exist or is damaged, so that they are drawn again."""
+    try:
+        with np.load(file, allow_pickle=False) as saved:
+            names = ("draws", "r_hat", "effective_size")
+            found = Reference(**{name: saved[name] for name in names}, divergences=int(saved["divergences"]))
+    except UNREADABLE:
+        return None
+    fits = found.draws.shape == shape and np.isfinite(found.draws).all()
+    return found if fits and found.r_hat.shape == found.effective_size.shape == shape[-1:] else None
+
+
+def _write(file: Path, reference: Reference) -> None:
+    """Write draws to the cache; without a cache that can be written they are drawn anew each time."""
+    part = file.with_suffix(f".{os.getpid()}.part.npz")
+    with postponed():
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            np.savez(part, **asdict(reference))
+            part.replace(file)
+        except OSError as error:
+            warnings.warn(f"the draws of NUTS are not cached: {error}", stacklevel=3)
+        finally:
+            with suppress(OSError):
+                part.unlink(missing_ok=True)

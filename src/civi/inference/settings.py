@@ -16,6 +16,7 @@ from civi.problem.target.base import check_batch
 from civi.settings import Choice, Setting, check_settings, describe, listing, names, override, self_checking
 from civi.solver import CompositionalSolver, Method
 from civi.tracker import Pool
+from civi.update import PerGroup
 
 GROUPS = ("family", "problem", "pilot")
 
@@ -70,7 +71,7 @@ class Settings:
             path, equals, _ = text.partition("=")
             first = path.split(".")[0].strip()
             if equals and first and first not in known:
-                raise unknown("setting", first, known)
+                raise unknown("setting", path.strip(), [row.name for row in self.listing()])
             (of_groups if first in GROUPS else of_solver).append(text)
         of_solver += [] if steps is None else [f"steps={steps}"]
         return override(replace(self, solver=override(self.solver, of_solver)), of_groups)
@@ -85,7 +86,10 @@ class Settings:
 
     def check(self, source: Any) -> None:
         """Reject sample sizes and a pilot that do not fit this source (a target, or the data of an autoencoder)."""
+        self._check_groups()
         if not isinstance(self.family, Autoencoding):
+            without = self.problem.warm_up is None
+            require(without, "problem.warm_up is only for autoencoders: leave it at none")
             return check_batch(source, self.problem.batch)
         solver, batch, outer = self.solver, self.problem.batch, self.outer_samples()
         if batch is None:
@@ -99,6 +103,18 @@ class Settings:
         none = isinstance(self.pilot, NoPilot)
         require(none, "a pilot needs a single posterior, but an autoencoder has one per data point: set pilot=none")
         return None
+
+    def _check_groups(self) -> None:
+        """Reject values for parameter groups that the family does not have, such as a decoder without autoencoder."""
+        groups = ("mixing", "scale", "decoder") if isinstance(self.family, Autoencoding) else ("mixing", "scale")
+        update = getattr(self.solver, "update", None)
+        for name, value in vars(update).items() if update is not None else ():
+            if isinstance(value, PerGroup):
+                others = [group for group in value if group not in groups]
+                message = (
+                    f"update.{name} has a value for '{', '.join(others)}', but the parameter groups of this task are "
+                )
+                require(not others, message + ", ".join(groups))
 
     def check_devices(self, devices: Mapping[str, int]) -> None:
         """Reject sample sizes that the devices along their axis do not divide evenly."""

@@ -22,12 +22,14 @@ from jax.sharding import Mesh
 from rich.console import Console
 
 from civi.errors import CiviError, DistributedError, require
+from civi.interrupts import EXIT_CODE, Interrupted, acknowledge
 from civi.parallel.mesh import make_mesh
 from civi.parallel.watchdog import Watchdog
 
 HEARTBEAT_TIMEOUT = 30
 SHUTDOWN_TIMEOUT = 60
 MAX_ERROR_BYTES = 400
+LONGEST_WAIT = 86_400
 PROCESS_LOST = "civi: error: another process of this run has failed: restart all processes with --resume"
 NOTHING_TO_DISTRIBUTE = (
     "--distributed found no cluster and only one device: start it under SLURM, Open MPI or Kubernetes, give "
@@ -146,6 +148,7 @@ def join_team(address: Address, inner: int = 1, wait: int = 50, *, whole_data: b
         wait: seconds to wait for the other processes.
         whole_data: whether every device keeps all rows of data.
     """
+    require(1 <= wait <= LONGEST_WAIT, f"--wait must be from 1 to {LONGEST_WAIT} seconds, not {wait}")
     watchdog = Watchdog.start()
     try:
         yield replace(_join(address, inner, wait, watchdog), whole_data=whole_data)
@@ -174,8 +177,9 @@ def _join(address: Address, inner: int, wait: int, watchdog: Watchdog) -> Team:
 def _connect(address: Address, wait: int) -> bool:
     """Start JAX's distributed runtime; False if no cluster was found.
 
-    The runtime installs a SIGTERM handler that ignores the signal. The default is restored, so SIGTERM ends the run.
+    The runtime installs a SIGTERM handler that ignores the signal. The one before is restored, so SIGTERM ends the run.
     """
+    on_sigterm = signal.getsignal(signal.SIGTERM)
     try:
         jax.distributed.initialize(
             address.coordinator,
@@ -190,7 +194,7 @@ def _connect(address: Address, wait: int) -> bool:
             return False
         reason = " ".join(str(error).split())
         raise DistributedError(f"the distributed runtime did not start ({reason}): is the port free?") from error
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGTERM, on_sigterm or signal.SIG_DFL)
     return True
 
 
@@ -198,8 +202,9 @@ def _exit_line(error: BaseException) -> tuple[str, int]:
     """The message and exit code of a process that ends with this error."""
     if isinstance(error, CiviError):
         return f"civi: error: {error}", 2
-    if isinstance(error, KeyboardInterrupt):
-        return "civi: interrupted: restart all processes with --resume", 130
+    if isinstance(error, KeyboardInterrupt | Interrupted):
+        acknowledge()
+        return "civi: interrupted; to resume, restart all processes with --resume", EXIT_CODE
     reason = " ".join(str(error).split())
     if not isinstance(error, jax.errors.JaxRuntimeError) or "RESOURCE_EXHAUSTED" in reason:
         return traceback.format_exc().rstrip(), 1

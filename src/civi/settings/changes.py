@@ -50,7 +50,10 @@ def _changed(settings: Any, changes: dict[str, Any], path: str) -> Any:
     for name, change in changes.items():
         full = f"{path}{name}"
         if not known:
-            raise SettingError(f"unknown setting '{full}': the chosen {path.rstrip('.')} has no settings")
+            part = path.rstrip(".")
+            raise SettingError(
+                f"unknown setting '{full}': the chosen {part} has no settings: leave it out or choose another {part}"
+            )
         if name not in known:
             raise unknown("setting", full, [path + other for other in known])
         value = getattr(settings, name)

@@ -1,9 +1,9 @@
 """The types that a setting can have: how they are described, parsed from text, and checked.
 
-int, float, bool, str    integers up to 2^31 - 1 in absolute value, finite numbers; booleans are true or false
+int, float, bool, str    integers up to 2^31 - 1 in absolute value, numbers up to the largest of 32 bits; true or false
 None                     not set, written none
 Literal["a", "b"]        one of the given values
-tuple[int, ...]          numbers separated by commas
+tuple[int, ...]          numbers separated by commas; an empty tuple is written none
 mapping                  a Mapping class with a classmethod of(**numbers), written mixing:0.1,decoder:0
 unions                   such as int | None
 any other class          a part, which has settings of its own
@@ -18,6 +18,7 @@ from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
 LARGEST = 2**31 - 1
+LARGEST_FLOAT = 3.4028235e38
 WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a text", NoneType: "none"}
 PLURALS = {int: "whole numbers", float: "numbers", str: "texts"}
 
@@ -44,7 +45,7 @@ def parse(hint: Any, text: str) -> Any:
 
 def spell(value: Any) -> str:
     """The value as text, such that `parse` returns the value."""
-    if value is None:
+    if value is None or value == ():
         return "none"
     if isinstance(value, bool):
         return str(value).lower()
@@ -73,6 +74,8 @@ def fault(hint: Any, value: Any) -> str | None:
             return "must be finite"
         if isinstance(number, Integral) and abs(int(number)) > LARGEST:
             return f"must be at most {LARGEST}" if int(number) > 0 else f"must be at least -{LARGEST}"
+        if abs(float(number)) > LARGEST_FLOAT:
+            return f"must be at most {LARGEST_FLOAT:g} in absolute value"
     return None
 
 
@@ -102,7 +105,8 @@ def _parse_member(member: Any, text: str) -> Any:
     if get_origin(member) is Literal:
         return {str(value): value for value in get_args(member)}[text]
     if get_origin(member) is tuple:
-        return tuple(_parse_member(get_args(member)[0], part.strip()) for part in text.split(",")) if text else ()
+        parts = [] if text.lower() == "none" else text.split(",")
+        return tuple(_parse_member(get_args(member)[0], part.strip()) for part in parts)
     if _is_mapping(member):
         return member.of(**_parse_pairs(text))
     if member in (int, float, str):

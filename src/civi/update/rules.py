@@ -90,6 +90,7 @@ class FirstOrder:
     def __post_init__(self) -> None:
         check_settings(self, "update")
         require(self.learning_rate > 0, f"update.learning_rate must be positive, not {self.learning_rate}")
+        require(self.power >= 0, f"update.power must not be negative, not {self.power}")
         for value in (self.l1, *values_of(self.l2)):
             require(value >= 0, f"update.l1 and update.l2 must not be negative, but one is {value}")
         require(self.warm_up >= 0, f"update.warm_up must not be negative, not {self.warm_up}")

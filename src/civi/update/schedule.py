@@ -14,6 +14,7 @@ from civi.errors import require
 from civi.settings import check_settings, self_checking
 
 Schedule = Callable[[Array], Array]
+MOST = 100_000_000
 
 
 def alpha(c_alpha: float) -> Schedule:
@@ -50,6 +51,8 @@ class Samples:
         check_settings(self, "samples")
         require(self.outer >= 1, f"samples.outer (K1) must be at least 1, not {self.outer}")
         require(self.inner >= 1, f"samples.inner (K2) must be at least 1, not {self.inner}")
+        largest = max(self.outer, self.inner, self.auxiliary or 1, *(self.stages or ()))
+        require(largest <= MOST, f"numbers of samples must be at most {MOST}, but one is {largest}")
         few = self.auxiliary is not None and self.auxiliary < 1
         require(not few, f"samples.auxiliary (K3) must be at least 1, or none (the same as K2), not {self.auxiliary}")
         require(0 <= self.growth <= 1, f"samples.growth must be in [0, 1], not {self.growth}")

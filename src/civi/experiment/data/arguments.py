@@ -66,11 +66,13 @@ def _from_csv(path: Path) -> dict[str, Any]:
 
 def _from_json(path: Path) -> dict[str, Any]:
     try:
-        content = json.loads(path.read_text(encoding="utf-8-sig"))
+        content = json.loads(path.read_text(encoding="utf-8-sig"), object_pairs_hook=_unique)
     except FileNotFoundError as error:
         raise DataError(f"there is no file {path}: check the path") from error
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror or error}") from error
+    except RecursionError as error:
+        raise DataError(f"{path} is not a JSON file that can be read (it is nested too deeply)") from error
     except ValueError as error:
         raise DataError(f"{path} is not a JSON file that can be read ({error})") from error
     if not isinstance(content, dict):
@@ -78,12 +80,26 @@ def _from_json(path: Path) -> dict[str, Any]:
     return {name: _member(path, name, value) for name, value in content.items()}
 
 
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The members of a JSON object; a name that occurs twice is an error, because one value would be lost."""
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the name {twice!r} occurs more than once in an object")
+    return members
+
+
 def _member(path: Path, name: str, value: Any) -> Any:
     """A number or an array of numbers."""
     try:
         array = np.asarray(value)
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         raise DataError(f"{path}: {name} has rows of different lengths: make it a rectangular array") from error
+    if array.size == 0:
+        raise DataError(f"{path}: {name} is empty: give at least one number, or leave it out")
+    if array.dtype.kind == "O" and any(type(item) is int and abs(item) >= 2**63 for item in array.flat):
+        raise DataError(f"{path}: {name} has a whole number that does not fit into 64 bits: rescale it")
     if array.dtype.kind == "O" and all(item is None or isinstance(item, int | float) for item in array.flat):
         array = array.astype(float)
     if array.dtype.kind not in "biuf":

@@ -13,7 +13,7 @@ import pandas as pd
 from civi.errors import DataError, unknown
 from civi.experiment.data.regression import RegressionData
 
-SHOWN = 5
+SHOWN, BLOCK = 5, 1 << 20
 
 
 def read_table(path: Path, target: str, hold_out: float = 0.0, seed: int = 0) -> RegressionData:
@@ -53,6 +53,7 @@ def read_frame(path: Path) -> pd.DataFrame:
         "compression": None,
     }
     try:
+        _check_bytes(path)
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)
             _check_header(path, pd.read_csv(path, header=None, nrows=1, dtype=str, **options).iloc[0])
@@ -66,6 +67,18 @@ def read_frame(path: Path) -> pd.DataFrame:
         raise DataError(f"{path} is not a CSV file that can be read ({reason})") from error
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror or error}") from error
+
+
+def _check_bytes(path: Path) -> None:
+    """Refuse a file that is not CSV text but can be read as such: JSON, or binary data with NUL bytes."""
+    with path.open("rb") as file:
+        block = file.read(BLOCK)
+        if block.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"["):
+            raise DataError(f"{path} looks like JSON, not like CSV: name it .json, or convert it")
+        while block:
+            if b"\0" in block:
+                raise DataError(f"{path} is not a CSV file that can be read (it contains NUL bytes)")
+            block = file.read(BLOCK)
 
 
 def _check_header(path: Path, names: pd.Series) -> None:

@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from rich.table import Table
 
+from civi.experiment.report.figure_file import save_figure
 from civi.experiment.solver_result import Compared, SolverResult, ranked
 
 matplotlib.use("Agg")
@@ -103,7 +104,7 @@ def draw_curves(best_first: Sequence[SolverResult], task: Compared, path: Path) 
     figure.legend(*left.get_legend_handles_labels(), loc="outside right upper", frameon=False)
     seeds = len(best_first[0].measures)
     figure.suptitle(f"{task.name}: median and range over {seeds} seeds" if seeds > 1 else f"{task.name}: one seed")
-    figure.savefig(path, dpi=130)
+    save_figure(figure, path, dpi=130)
     return path
 
 

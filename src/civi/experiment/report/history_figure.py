@@ -8,6 +8,8 @@ import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 
+from civi.experiment.report.figure_file import save_figure
+
 matplotlib.use("Agg")
 ROUNDING = 1e-6
 
@@ -40,5 +42,5 @@ def draw_history(history: dict[str, np.ndarray], path: Path) -> Path:
         right.plot(step, sd, color="#fd8d3c", linewidth=0.8, label="sd of k")
         right.set(xlabel="step", ylabel="weights k")
         right.legend()
-    figure.savefig(path, dpi=130)
+    save_figure(figure, path, dpi=130)
     return path

@@ -15,6 +15,7 @@ from scipy.ndimage import gaussian_filter
 
 from civi.experiment.data.regression import RegressionData
 from civi.experiment.report import DrawsBySolver
+from civi.experiment.report.figure_file import save_figure
 from civi.experiment.report.toy_figure import mass_levels
 from civi.inference.diagnose.predictive import predictive
 
@@ -66,7 +67,7 @@ def draw_marginals(draws: DrawsBySolver, columns: Sequence[str], path: Path, tit
     axes.set(ylabel="coefficient", title=f"{title}: marginal posteriors", xlim=(-0.6, len(columns) - 0.4))
     axes.grid(axis="y", alpha=0.3)
     figure.legend(handles=_handles(colours), loc="outside right upper", frameon=False)
-    figure.savefig(path, dpi=130)
+    save_figure(figure, path, dpi=130)
     return path
 
 
@@ -95,7 +96,7 @@ def draw_pairs(draws: DrawsBySolver, columns: Sequence[str], path: Path, title: 
     _frame_cells(axes, columns)
     figure.legend(handles=_handles(colours), loc="upper right", bbox_to_anchor=(0.98, 0.94), frameon=False, fontsize=14)
     figure.suptitle(f"{title}: joint posteriors of all pairs, 90% and 50% regions")
-    figure.savefig(path, dpi=110)
+    save_figure(figure, path, dpi=110)
     return path
 
 
@@ -161,7 +162,7 @@ def draw_predictive(draws: DrawsBySolver, data: RegressionData, path: Path) -> P
     panels[2].set(xlabel="predicted probability", ylabel="fraction of ones", title="calibration in ten equal groups")
     figure.legend(handles=_handles(colours), loc="outside right upper", frameon=False)
     figure.suptitle(f"{data.name}: predictions on {len(y)} {rows} rows")
-    figure.savefig(path, dpi=120)
+    save_figure(figure, path, dpi=120)
     return path
 
 

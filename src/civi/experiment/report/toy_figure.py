@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Array
 from matplotlib.figure import Figure
 
+from civi.experiment.report.figure_file import save_figure
 from civi.problem.target import SampledTarget
 
 matplotlib.use("Agg")
@@ -50,7 +51,7 @@ def draw_toy(target: SampledTarget, log_q: LogQ | None, draws: np.ndarray, path:
     right.set_title("draws on the target")
     shares = ", ".join(f"{mass:.0%}" for mass in MASSES)
     figure.suptitle(f"{name}: regions that contain {shares} of the mass")
-    figure.savefig(path, dpi=130)
+    save_figure(figure, path, dpi=130)
     return path
 
 

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Ellipse
 
 from civi.errors import require
+from civi.experiment.report.figure_file import save_figure
 from civi.files import write_text
 
 matplotlib.use("Agg")
@@ -66,7 +67,7 @@ def _draw_tiles(images: np.ndarray, path: Path, title: str, names: tuple[str, ..
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
     axes.set_title(title, fontsize=11)
-    figure.savefig(path, dpi=150)
+    save_figure(figure, path, dpi=150)
     return path
 
 
@@ -109,7 +110,7 @@ def draw_latents(z: np.ndarray, path: Path, datum: str = "image") -> Path:
     for axes in panels[count:]:
         axes.set_axis_off()
     figure.suptitle(f"Posterior draws of test {datum}s; dashed: 50% and 90% regions of a Gaussian", fontsize=12)
-    figure.savefig(path, dpi=130)
+    save_figure(figure, path, dpi=130)
     return path
 
 
