@@ -33,9 +33,9 @@ from civi.solver.loop import COLUMNS, PATIENCE, RunState, begin, run_block
 from civi.update import FirstOrder
 from civi.update.hold import decaying
 
-CHECK_EVERY, FIRST_CHECK = 250, 750
-GAIN = 0.005
-SHORTEST_DECAY = 500
+CHECK_EVERY, FIRST_CHECK, LATEST_FIRST_CHECK = 250, 500, 2000
+GAIN = 0.01
+SHORTEST_DECAY = 300
 HELD_SHARE_OF_TIME = 0.5
 
 
@@ -98,7 +98,7 @@ def train_run(
     with another schedule keeps it, and does all its steps.
     """
     solver, words = settings.solver, np.asarray(words, np.uint32)
-    plan = Schedule.of(solver, time.perf_counter(), deadline)
+    plan = Schedule.of(solver, framed.dim, time.perf_counter(), deadline)
     _, state, _ = _start(settings, framed)
     rows: list[np.ndarray] = []
     begun, clock = time.perf_counter(), []
@@ -131,22 +131,25 @@ class Schedule:
     half: int
     holds: bool
     decay_at: float
+    first_check: int
     done: int = 0
     held: int = 0
     stalled: bool = False
     cut: bool = field(default=False)
 
     @classmethod
-    def of(cls, solver: Any, now: float, deadline: float) -> Schedule:
-        """Before the first step."""
+    def of(cls, solver: Any, dim: int, now: float, deadline: float) -> Schedule:
+        """Before the first step. In many dimensions the first steps are lost to noise, so the first check is later."""
         holds = isinstance(solver.update, FirstOrder) and solver.update.decay == "hold"
-        return cls(solver.steps, solver.steps // 2, holds, now + HELD_SHARE_OF_TIME * (deadline - now))
+        first_check = min(LATEST_FIRST_CHECK, FIRST_CHECK + 10 * max(0, dim - 20))
+        decay_at = now + HELD_SHARE_OF_TIME * (deadline - now)
+        return cls(solver.steps, solver.steps // 2, holds, decay_at, first_check)
 
     def decay_begins(self, neg_elbo: np.ndarray) -> bool:
         """Whether the learning rate begins to decay now."""
         if not self.holds or self.held:
             return False
-        is_check = self.done >= FIRST_CHECK and self.done % CHECK_EVERY == 0
+        is_check = self.done >= self.first_check and self.done % CHECK_EVERY == 0
         self.stalled = is_check and not improved(neg_elbo, GAIN)
         late = time.perf_counter() > self.decay_at
         if not (self.stalled or late or self.done >= self.half):

@@ -24,6 +24,7 @@ FEWEST_DRAWS, MULTIPLE = 64, 32
 DENSE = 300
 START, WIDER = 0.1, 4.0
 CLEARLY = 0.1
+LEVELS = (0.0, 1.0, 0.5)
 ROWS, CORRECTIONS = 10_000, 4
 
 
@@ -40,9 +41,12 @@ class Guess(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What the pilot found: the target in the frame of the best Gaussian, and the Gaussians of all climbs.
+    """What the pilot found.
 
-    `degrees` are the degrees of centring that were chosen, one for each site that has one.
+    Attributes:
+        framed: the target in the frame of the best Gaussian.
+        guesses: the Gaussians of all climbs.
+        degrees: the degrees of centring that were chosen, one for each site that has one.
     """
 
     framed: Framed
@@ -58,7 +62,8 @@ class Gaussian:
     The second round can find modes outside of (-2, 2). Up to DENSE dimensions, the covariance is dense. Above it, the
     climbs have independent coordinates, and the directions of largest correlation are added at the end.
 
-    Hierarchical sites of a NumPyro model are tried centred and non-centred; each takes what has the higher ELBO.
+    Hierarchical sites of a NumPyro model are tried centred, non-centred and half-way; each takes what has the highest
+    ELBO.
     """
 
     starts: Annotated[int, "Climbs from points in (-2, 2), and as many again from a wider region."] = 4
@@ -108,7 +113,7 @@ class Gaussian:
         """The search of `find`, before anything is evaluated."""
         dim, rows = target.dim, getattr(target, "rows", 0)
         draws = -(-max(FEWEST_DRAWS, dim + 2 if dim <= DENSE else 0) // MULTIPLE) * MULTIPLE
-        starts = self.starts if dim <= 150 else min(2, self.starts)
+        starts = self.starts if dim <= 150 else min(3 if sites_of(target) else 2, self.starts)
         some = self.batch if self.batch and rows > self.batch else None
         slopes = TargetSlopes(target, starts * draws, some, derived(words, 1) if some else None)
         all_rows = slopes if some is None else TargetSlopes(target, draws)
@@ -133,8 +138,8 @@ class Search:
 
     def run(self, iterations: int) -> tuple[Guess, np.ndarray, list[Guess]]:
         """The best Gaussian, its degrees of centring, and all Gaussians that were found with these degrees."""
-        extremes = np.stack([np.zeros(len(self.sites)), np.ones(len(self.sites))])
-        patterns = extremes[np.arange(self.starts) % 2] if self.sites else np.zeros((self.starts, 0))
+        levels = np.resize(LEVELS, self.starts)[:, None]
+        patterns = np.broadcast_to(levels, (self.starts, len(self.sites))).copy()
         near = self._climb(self._near(), patterns, iterations)
         degrees, best = self._by_site(patterns[int(np.argmax(near.elbo))], near, patterns, iterations)
         found = [guess for guess, pattern in zip(guesses(near), patterns, strict=True) if (pattern == degrees).all()]
@@ -170,19 +175,23 @@ class Search:
     def _by_site(
         self, degrees: np.ndarray, near: Climbed, patterns: np.ndarray, iterations: int
     ) -> tuple[np.ndarray, Guess]:
-        """The best degrees if each site is changed by itself, and then all those that gain are changed together."""
+        """The best degrees if each site is changed by itself, and then all sites that gain are changed together."""
         best = max(guesses(near), key=lambda guess: guess.elbo)
         if len(self.sites) < 2 or not np.isfinite(best.elbo):
             return degrees, best
-        changed = np.abs(degrees - np.eye(len(self.sites)))
-        climbs = list(self._tried(changed, iterations))
-        gains = np.array([guess.elbo for guess in climbs]) > best.elbo + CLEARLY
-        if gains.sum() > 1:
-            together = np.abs(degrees - gains)[None]
-            changed, climbs = np.concatenate([changed, together]), [*climbs, *self._tried(together, iterations)]
-        elbo = np.array([guess.elbo for guess in climbs])
-        winner = int(np.argmax(elbo))
-        return (changed[winner], climbs[winner]) if elbo[winner] > best.elbo + CLEARLY else (degrees, best)
+        changes = [(site, level) for site in range(len(degrees)) for level in LEVELS if level != degrees[site]]
+        patterns = np.repeat(degrees[None], len(changes), axis=0)
+        for pattern, (site, level) in zip(patterns, changes, strict=True):
+            pattern[site] = level
+        climbs = list(self._tried(patterns, iterations))
+        together = degrees.copy()
+        for guess, (site, level) in sorted(zip(climbs, changes, strict=True), key=lambda pair: pair[0].elbo):
+            together[site] = level if guess.elbo > best.elbo + CLEARLY else together[site]
+        if not (patterns == together).all(1).any() and (together != degrees).any():
+            patterns = np.concatenate([patterns, together[None]])
+            climbs += self._tried(together[None], iterations)
+        winner = int(np.argmax([guess.elbo for guess in climbs]))
+        return (patterns[winner], climbs[winner]) if climbs[winner].elbo > best.elbo + CLEARLY else (degrees, best)
 
     def _tried(self, patterns: np.ndarray, iterations: int) -> Iterator[Guess]:
         """The Gaussian that a climb finds with each of these patterns of degrees."""

@@ -5,8 +5,8 @@ A site z ~ D(loc, scale) with a degree of centring c in [0, 1] has the coordinat
     z = loc + scale^(1 - c) (z~ - c loc).
 
 With c = 1 the coordinate is z itself, the model as written. With c = 0 it is (z - loc) / scale, the non-centred form. A
-log-normal site has the coordinate of its logarithm. For a multivariate normal site with the Cholesky factor L, the
-factor of z~ is L_c = (1 - c) I + c L, and z = loc + L L_c^-1 (z~ - c loc). A Gaussian random walk has loc = 0.
+log-normal site has the coordinate of its logarithm. A multivariate normal site with the Cholesky factor L is
+centred or not, as c is rounded: z = z~ or z = loc + L z~. A Gaussian random walk has loc = 0.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from typing import Any
 import jax.numpy as jnp
 import numpyro
 import numpyro.distributions as dist
-from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float
 from numpyro.infer.reparam import Reparam
 
@@ -84,16 +83,15 @@ def _univariate(base: Any, degree: Array) -> tuple[dist.Distribution, Callable[[
 
 
 def _multivariate(base: Any, degree: Array) -> tuple[dist.Distribution, Callable[[Array], Array]]:
-    """The same for a multivariate normal distribution."""
+    """The same for a multivariate normal distribution, whose degree is rounded to 0 or 1: no system is solved."""
+    degree = jnp.round(degree)
     identity = jnp.eye(base.scale_tril.shape[-1])
     factor = (1 - degree) * identity + degree * base.scale_tril
     inner = dist.MultivariateNormal(degree * base.loc, scale_tril=factor)
 
     def outward(coordinate: Array) -> Array:
-        centred = coordinate - degree * base.loc
-        full = jnp.broadcast_to(factor, (*centred.shape[:-1], *factor.shape[-2:]))
-        noise = solve_triangular(full, centred[..., None], lower=True)
-        return jnp.where(degree == 1, coordinate, base.loc + (base.scale_tril @ noise)[..., 0])
+        non_centred = base.loc + (base.scale_tril @ coordinate[..., None])[..., 0]
+        return jnp.where(degree == 1, coordinate, non_centred)
 
     return inner, outward
 
