@@ -66,7 +66,7 @@ def fit(
         dim: dimension of the vector that the log density takes.
         example: a pytree of the structure and shapes that the log density takes.
         solver: name of the solver; `civi solvers` lists them.
-        steps: maximum number of training steps per run (10,000 by default).
+        steps: maximum number of training steps per run (6,000 by default).
         seconds: time limit of the whole fit; none by default.
         runs: number of independent runs; with one run, R-hat between runs cannot be checked.
         reparam: whether hierarchical sites of a NumPyro model may be made non-centred. The posterior is the same, and

@@ -13,7 +13,7 @@ from civi.problem import ProblemSettings
 from civi.solver import SOLVERS, Defaults
 from civi.update import FirstOrder, Samples
 
-STEPS = 10_000
+STEPS = 6_000
 PILOT_ROWS = 10_000
 EXPLICIT = ("mfvb",)
 
