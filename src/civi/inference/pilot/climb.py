@@ -7,7 +7,7 @@ is high but the volume is small.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -18,6 +18,7 @@ PATIENCE, GAIN = 6, 0.1
 FEWEST = 8
 
 
+@runtime_checkable
 class Slopes(Protocol):
     """log p (S, B) and its gradient (S, B, D) at the points z (S, B, D), one row of `degrees` (S, K) for each S."""
 
