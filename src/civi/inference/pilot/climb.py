@@ -66,7 +66,7 @@ def climb(
         normals = _chosen(accepted, tried, normals)
         rate = np.where(accepted, np.minimum(GROW * rate, LARGEST_RATE), rate / SHRINK)
         history.append(np.maximum(before, after))
-        if len(history) > PATIENCE and (history[-1] - history[-1 - PATIENCE] < GAIN).all():
+        if len(history) > PATIENCE and (history[-1] < history[-1 - PATIENCE] + GAIN).all():
             break
     return Climbed(normals, history[-1] if history else np.full(count, -np.inf))
 
