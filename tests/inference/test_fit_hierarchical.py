@@ -1,4 +1,4 @@
-"""`civi.fit` on the eight schools: centring, few programs, the same bits on a busy machine, and no worse than its pilot."""
+"""`civi.fit` on the eight schools: centring, few programs, the same bits when busy, and no worse than its pilot."""
 
 import subprocess
 import sys
@@ -148,7 +148,9 @@ def test_a_fit_is_never_worse_than_its_pilot(fitted, monkeypatch):
     assert "Gaussian of the pilot" in kept.message
     assert "Gaussian of the pilot" not in fitted.message, "training that works is kept"
     frame = pilots[0].frame.frame
-    exact = stats.multivariate_normal(frame.location, np.asarray(frame.factor, float) @ np.asarray(frame.factor, float).T)
+    exact = stats.multivariate_normal(
+        frame.location, np.asarray(frame.factor, float) @ np.asarray(frame.factor, float).T
+    )
     drawn = drawing.draw(kept.family, kept.target, words_of(jax.random.key(6)), 20)
     found = drawing.weigh(kept.family, kept.target, words_of(jax.random.key(7)), drawn.w, 1).log_q_plain
     np.testing.assert_allclose(found, exact.logpdf(drawn.z), rtol=1e-4, atol=1e-3)

@@ -59,7 +59,9 @@ def test_independent_coordinates_are_updated_as_if_each_were_alone(problem):
     scale = np.abs(normals.factor[:, 0]) + 0.2
     updated = Diagonals(normals.location, scale).matched(z, score, good, rates)
     for d in range(DIM):
-        alone = Normals(normals.location[:, [d]], scale[:, [d], None]).matched(z[..., [d]], score[..., [d]], good, rates)
+        alone = Normals(normals.location[:, [d]], scale[:, [d], None]).matched(
+            z[..., [d]], score[..., [d]], good, rates
+        )
         np.testing.assert_allclose(updated.location[:, d], alone.location[:, 0], rtol=1e-10)
         np.testing.assert_allclose(updated.scale[:, d], np.abs(alone.factor[:, 0, 0]), rtol=1e-10)
 

@@ -17,7 +17,6 @@ from civi.inference.pilot.matching import Diagonals, Normals
 from civi.inference.pilot.slopes import TargetSlopes, at_degrees, sites_of
 from civi.inference.seeds import Words, derived, generator
 from civi.problem.target import Frame, Framed, LowRankFrame, Target, check_shape
-from civi.problem.target.frame import AdaptiveFrame, AdaptiveLowRankFrame
 from civi.problem.target.program import on_device
 from civi.settings import check_settings, self_checking
 
