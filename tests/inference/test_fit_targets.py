@@ -80,8 +80,8 @@ def keeping(z):
         (discrete, {}, "only discrete latent sites (k)"),
         (unbounded, {"y": 1.0}, "discrete latent sites that cannot be summed out (k)"),
         (unit_normal, {"dim": 4}, "fails on a vector of length 4"),
-        (lambda z: jnp.nan * z.sum(), {"dim": 2}, "not finite around any"),
-        (lambda z: -jnp.inf * (1 + z @ z), {"dim": 2}, "not finite around any"),
+        (lambda z: jnp.nan * z.sum(), {"dim": 2}, "not finite at any point"),
+        (lambda z: -jnp.inf * (1 + z @ z), {"dim": 2}, "not finite at any point"),
         (
             level,
             {"scale": 0.5, "y": np.array([1.0, np.nan, 2.0, 0.0, np.nan])},

@@ -51,6 +51,10 @@ def test_another_shape_type_or_static_value_is_another_program():
     assert function.traced == 4
 
 
+def test_a_number_too_large_for_single_precision_is_infinite():
+    assert call(Counted(), {"values": np.array([1e300])}, 1) == np.inf
+
+
 def test_two_threads_that_ask_for_one_program_compile_it_once():
     together, function = threading.Barrier(4), Counted()
 
