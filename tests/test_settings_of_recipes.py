@@ -48,7 +48,7 @@ from civi.update import CiviAdam, FirstOrder, Samples
         (lambda: ImageArchitecture(decoder_hidden=None), "family.decoder_hidden must be comma-separated whole numbers"),
         (lambda: ProblemSettings(batch="x"), "problem.batch must be a whole number or none, not 'x'"),
         (lambda: Laplace(None), "pilot.steps must be a whole number, not none"),
-        (lambda: Gaussian(learning_rate=float("nan")), "pilot.learning_rate must be finite, not nan"),
+        (lambda: Gaussian(starts=0.5), "pilot.starts must be a whole number, not 0.5"),
         (lambda: Nuts(chains="4"), "chains must be a whole number, not '4'"),
         (lambda: Settings(Architecture(), CompositionalSolver(), pilot="none"), "pilot must be one of none, laplace, "),
     ],
@@ -61,7 +61,7 @@ def test_every_group_of_settings_checks_its_values(make, message):
 
 def test_an_unknown_name_is_refused_with_the_groups_that_there_are():
     settings = Settings(Architecture(), CompositionalSolver())
-    with pytest.raises(SettingError, match=r"'famly': did you mean 'family'\? known: family, objective, output, pilot"):
+    with pytest.raises(SettingError, match=r"'famly.hidden': did you mean 'family.hidden'\? known: family.activation"):
         settings.changed(None, ["famly.hidden=3"])
     assert settings.changed(None, [" family.hidden=3"]).family.hidden == (3,)
 

@@ -49,7 +49,7 @@ def test_a_fit_writes_its_files_and_shows_the_summary(monkeypatch, tmp_path):
     command = ["fit", "model.py:line", "--data", "good.json", "--out", "out", "--steps", "7", "--draws", "500"]
     result = CliRunner().invoke(cli.app, command)
     assert result.exit_code == 0, result.output
-    assert (given["name"], given["steps"], given["solver"], given["seconds"]) == ("line", 7, "civi", 60)
+    assert (given["name"], given["steps"], given["solver"], given["seconds"]) == ("line", 7, "civi", None)
     np.testing.assert_array_equal(given["args"], [X, Y])
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
         "config.json", "draws.nc", "metrics.json", "posterior.civi",
@@ -57,7 +57,7 @@ def test_a_fit_writes_its_files_and_shows_the_summary(monkeypatch, tmp_path):
     config = json.loads((tmp_path / "out" / "config.json").read_text())
     assert config == {
         **{"model": "model.py:line", "data": "good.json", "solver": "civi"},
-        **{"seed": 0, "seconds": 60.0, "steps": 7, "draws": 500},
+        **{"seed": 0, "seconds": None, "steps": 7, "reparam": True, "draws": 500},
     }
     metrics = json.loads((tmp_path / "out" / "metrics.json").read_text())
     assert metrics == {

@@ -5,7 +5,7 @@ import pytest
 from civi.errors import SettingError
 from civi.experiment.recipes import settings_for
 from civi.inference.pilot import Gaussian
-from civi.inference.recipe import fit_settings
+from civi.inference.recipe import PILOT_ROWS, fit_settings
 from civi.problem import ProblemSettings
 from civi.solver import SOLVERS
 
@@ -25,7 +25,7 @@ def test_inner_samples_are_fewer_in_more_dimensions(dim, inner):
 
 def test_steps_and_batch_are_those_asked_for():
     settings = fit_settings("civi", 4, steps=7, batch=32)
-    assert (settings.solver.steps, settings.problem.batch, settings.pilot.batch) == (7, 32, 32)
+    assert (settings.solver.steps, settings.problem.batch, settings.pilot.batch) == (7, 32, PILOT_ROWS)
     assert fit_settings("civi", 4).solver.steps == 10_000
 
 

@@ -26,6 +26,8 @@ def marginals(conditional: Conditional, mixed):
             return stats.norm(mixed, np.sqrt(np.diag(covariance(conditional))))
         case "ScaledGaussian":
             return stats.norm(mixed[:DIM], scale["log_scale"] * np.exp(mixed[DIM:]))
+        case "BoundedGaussian":
+            return stats.norm(mixed[:DIM], scale["log_scale"] * np.exp(5 * np.tanh(mixed[DIM:] / 5)))
         case "ScaledCholeskyGaussian":
             moments = in_frame(conditional, mixed)
             return stats.norm(moments[0], np.sqrt(np.diag(moments[1])))
@@ -203,3 +205,12 @@ def test_own_term_is_exact_where_the_point_has_lost_the_scale(name):
     np.testing.assert_allclose(jax.vmap(conditional.log_prob_at)(mixed_K, u), exact, rtol=1e-4)
     lost = jax.vmap(conditional.log_prob)(mixed_K, jax.vmap(conditional.transform)(mixed_K, u))
     assert np.abs(lost - exact).max() > 1
+
+
+def test_the_log_scale_of_a_bounded_conditional_changes_by_at_most_5():
+    bounded, scaled = (CONDITIONALS[name].init(1, 1.0) for name in ("bounded", "scaled"))
+    mixed = jnp.array([0.5, 100.0])
+    np.testing.assert_allclose(bounded.transform(mixed, jnp.ones(1)), 0.5 + np.exp(5), rtol=1e-5)
+    np.testing.assert_allclose(bounded.transform(-mixed, jnp.ones(1)), -0.5 + np.exp(-5), rtol=1e-5)
+    assert not np.isfinite(scaled.transform(mixed, jnp.ones(1))).all()
+    np.testing.assert_allclose(bounded.transform(mixed * 0.01, jnp.ones(1)), 0.005 + np.exp(0.9869), rtol=1e-3)

@@ -1,7 +1,6 @@
 """What `civi.fit` accepts (pytrees and masked data), and the targets and options that it rejects."""
 
 import re
-from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -14,9 +13,8 @@ from scipy import stats
 
 import civi
 from civi.errors import SettingError, TargetError
-from civi.inference import recipe
-from civi.inference.pilot import Gaussian
 from civi.problem.target.user import user_target
+from fitting import short_fit
 
 
 def unit_normal(z):
@@ -28,20 +26,19 @@ def level(scale, y=None):
     numpyro.sample("y", dist.Normal(mu, scale).expand([5]).to_event(1), obs=y)
 
 
-def test_an_example_pytree_gives_draws_of_its_structure(monkeypatch):
-    """Five steps after a pilot without refinement are enough, because only the structure is tested."""
-    monkeypatch.setattr(recipe, "Gaussian", partial(Gaussian, steps=0))
+def test_an_example_pytree_gives_draws_of_its_structure():
+    """Five steps are enough, because only the structure is tested."""
 
     def of_tree(parameters):
         return -0.5 * (parameters["a"] ** 2).sum() - 0.5 * parameters["b"] ** 2
 
     example = {"a": np.zeros(2), "b": 0.0}
-    options = {"steps": 5, "seconds": 600, "runs": 1, "progress": False}
-    fitted = civi.fit(of_tree, example=example, key=jax.random.key(0), **options)
+    fitted = short_fit(of_tree, example=example, key=jax.random.key(0), steps=5, runs=1)
     draws, flat = fitted.sample(jax.random.key(1), 7), fitted.sample_unconstrained(jax.random.key(1), 7)
     assert {name: value.shape for name, value in draws.items()} == {"a": (7, 2), "b": (7,)}
     np.testing.assert_array_equal(np.column_stack([draws["a"], draws["b"]]), flat)
-    assert (fitted.message, fitted.converged) == ("finished 5 steps; the ELBO was still improving", False)
+    assert "5 steps" in fitted.message
+    assert not fitted.converged
     assert fitted.r_hat is None
 
 
@@ -83,8 +80,8 @@ def keeping(z):
         (discrete, {}, "only discrete latent sites (k)"),
         (unbounded, {"y": 1.0}, "discrete latent sites that cannot be summed out (k)"),
         (unit_normal, {"dim": 4}, "fails on a vector of length 4"),
-        (lambda z: jnp.nan * z.sum(), {"dim": 2}, "not finite around any"),
-        (lambda z: -jnp.inf * (1 + z @ z), {"dim": 2}, "not finite around any"),
+        (lambda z: jnp.nan * z.sum(), {"dim": 2}, "not finite at any point"),
+        (lambda z: -jnp.inf * (1 + z @ z), {"dim": 2}, "not finite at any point"),
         (
             level,
             {"scale": 0.5, "y": np.array([1.0, np.nan, 2.0, 0.0, np.nan])},

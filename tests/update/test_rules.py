@@ -100,6 +100,14 @@ def test_the_learning_rate_follows_its_schedule(params):
         np.testing.assert_allclose(lengths_of_sgd(params, 8, decay=decay, power=0.75), lengths, rtol=1e-5)
 
 
+@pytest.mark.parametrize("decay", ["cosine", "hold", "constant"])
+def test_a_warm_up_raises_the_learning_rate_from_0(params, decay):
+    without = np.array(lengths_of_sgd(params, 8, decay=decay))
+    rising = np.minimum((np.arange(8) + 1) / 4, 1)
+    np.testing.assert_allclose(lengths_of_sgd(params, 8, decay=decay, warm_up=4), without * rising, rtol=1e-5)
+    np.testing.assert_allclose(lengths_of_sgd(params, 8, decay=decay, warm_up=0), without)
+
+
 @pytest.mark.parametrize(("rule", "length"), [("sgd", 0.3 * 4), ("adam", 0.3), ("rmsprop", 0.3 / np.sqrt(0.1))])
 def test_first_step_of_an_optax_rule(params, rule, length):
     gradient = filled(params, 4.0)
@@ -125,6 +133,7 @@ def test_clipping_limits_the_norm_of_the_whole_gradient(params, clip, expected):
         (CiviAdam, {"clip": -1.0}, r"update.clip must be positive, or none for no clipping, not -1.0"),
         (FirstOrder, {"learning_rate": 0.0}, r"update.learning_rate must be positive"),
         (FirstOrder, {"clip": 0.0}, r"update.clip must be positive, or none for no clipping, not 0.0"),
+        (FirstOrder, {"warm_up": -1}, r"update.warm_up must not be negative, not -1"),
         (FirstOrder, {"l2": -1.0}, r"update.l1 and update.l2 must not be negative"),
         (FirstOrder, {"l2": PerGroup.of(mixing=0.0, decoder=-0.5)}, r"update.l2 must not be negative, but one is -0.5"),
     ],

@@ -45,7 +45,7 @@ def fit(
     example: Any = None,
     solver: str = "civi",
     steps: int | None = None,
-    seconds: float | None = None,
+    seconds: float | int | None = None,
     runs: int = RUNS,
     reparam: bool = True,
     progress: bool = True,

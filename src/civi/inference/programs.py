@@ -125,9 +125,10 @@ def _is_input(leaf: Any) -> bool:
 
 
 def _as_input(leaf: Any) -> Any:
-    """The array in a type that JAX has: without double precision, a float64 becomes a float32."""
+    """The array in a type that JAX has: without double precision, a float64 becomes a float32, perhaps infinite."""
     if isinstance(leaf, jax.Array):
         return leaf
     if isinstance(leaf, jax.ShapeDtypeStruct):
         return jax.ShapeDtypeStruct(leaf.shape, jax.dtypes.canonicalize_dtype(leaf.dtype))
-    return np.asarray(leaf, jax.dtypes.canonicalize_dtype(leaf.dtype))
+    with np.errstate(over="ignore"):
+        return np.asarray(leaf, jax.dtypes.canonicalize_dtype(leaf.dtype))

@@ -11,7 +11,7 @@ import jax
 import numpy as np
 from jaxtyping import PRNGKeyArray, UInt32
 
-Words = UInt32[np.ndarray, " words"]
+Words = UInt32[np.ndarray, " _"]
 
 
 def words_of(key: PRNGKeyArray) -> Words:

@@ -1,12 +1,21 @@
-"""The Gaussian pilot finds modes that its first starts do not lead to."""
+"""The Gaussian pilot: modes that its first starts do not lead to, and degrees of centring by what the data say."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpyro
+import numpyro.distributions as dist
 import pytest
 
+from civi.errors import TargetError
 from civi.inference.pilot import Gaussian, gaussian
+from civi.inference.seeds import derived
 from civi.problem.target import LogDensity
+from civi.problem.target.numpyro_model import numpyro_target
+
+WORDS = derived(np.zeros(2, np.uint32), 5)
+GROUPS, ROWS = 8, 200
+SPREAD = np.linspace(-3, 3, GROUPS)
 
 
 def three_modes(z):
@@ -14,9 +23,12 @@ def three_modes(z):
     return jax.nn.logsumexp(jnp.stack([-0.5 * (z - place) @ (z - place) for place in (-9, 0, 9)]))
 
 
+TARGET = LogDensity(three_modes, 1)
+
+
 def distances():
     """Distances from 0 of the locations found from the eight first starts and from the eight wider ones."""
-    found = Gaussian(starts=8).guesses(LogDensity(three_modes, 1))
+    found = Gaussian(starts=8).find(TARGET, WORDS).guesses
     assert len(found) == 16
     return np.split(np.abs([guess.location[0] for guess in found]), 2)
 
@@ -30,3 +42,51 @@ def test_wider_starts_find_a_mode_outside_of_the_first_starts():
 def test_starts_that_are_not_wide_miss_it(monkeypatch):
     monkeypatch.setattr(gaussian, "WIDER", 0.1)
     assert distances()[1].max() < 2
+
+
+def test_the_frame_is_that_of_the_best_gaussian():
+    found = Gaussian(starts=2).find(TARGET, WORDS)
+    best = max(found.guesses, key=lambda guess: guess.elbo)
+    framed = found.framed.with_trained(found.framed.frame)
+    np.testing.assert_allclose(framed.frame.location, best.location, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(framed.frame.factor, np.abs(best.factor), rtol=1e-5)
+    log_p, slope = jax.value_and_grad(three_modes)(framed.frame.location)
+    np.testing.assert_allclose(framed.log_p, log_p, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(framed.slope, slope, atol=1e-4)
+
+
+def test_the_template_has_the_shapes_of_what_is_found():
+    found, template = Gaussian(starts=2).find(TARGET, WORDS).framed, Gaussian().template(TARGET)
+    assert jax.tree.structure(found) == jax.tree.structure(template)
+    shapes = [[(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(tree)] for tree in (found, template)]
+    assert shapes[0] == shapes[1]
+
+
+def test_a_density_that_is_nowhere_finite_is_refused():
+    with pytest.raises(TargetError, match="not finite around any"):
+        Gaussian(starts=2).find(LogDensity(lambda z: jnp.nan * z.sum(), 1), WORDS)
+
+
+def two_levels(many, few, scale):
+    """Groups with ROWS rows each, which say what each group is, and groups with one vague row each."""
+    means = {}
+    for name in ("many", "few"):
+        mu = numpyro.sample(f"mu_{name}", dist.Normal(0, 5))
+        tau = numpyro.sample(f"tau_{name}", dist.HalfNormal(5))
+        with numpyro.plate(f"groups_{name}", GROUPS):
+            means[name] = numpyro.sample(name, dist.Normal(mu, tau))
+    numpyro.sample("x", dist.Normal(means["many"][:, None], 1), obs=many)
+    numpyro.sample("y", dist.Normal(means["few"], scale), obs=few)
+
+
+@pytest.mark.parametrize("swapped", [False, True], ids=["as named", "swapped"])
+def test_each_site_is_centred_by_how_much_its_data_say(swapped):
+    """With much data per group the centred form is the better one, with little the non-centred."""
+    rng = np.random.default_rng(0)
+    many = (SPREAD[:, None] + rng.normal(size=(GROUPS, ROWS))).astype(np.float32)
+    few, scale = (3 * rng.normal(size=GROUPS)).astype(np.float32), np.float32(5.0)
+    if swapped:
+        many, few, scale = many[:, :1] * np.float32(0.1), SPREAD.astype(np.float32), np.float32(0.05)
+    target, _ = numpyro_target(two_levels, (many, few, scale), {})
+    assert target.centred_sites == ("many", "few")
+    np.testing.assert_array_equal(Gaussian().find(target, WORDS).degrees, [0, 1] if swapped else [1, 0])

@@ -7,7 +7,7 @@ is high but the volume is small.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -18,6 +18,7 @@ PATIENCE, GAIN = 6, 0.1
 FEWEST = 8
 
 
+@runtime_checkable
 class Slopes(Protocol):
     """log p (S, B) and its gradient (S, B, D) at the points z (S, B, D), one row of `degrees` (S, K) for each S."""
 
@@ -65,7 +66,7 @@ def climb(
         normals = _chosen(accepted, tried, normals)
         rate = np.where(accepted, np.minimum(GROW * rate, LARGEST_RATE), rate / SHRINK)
         history.append(np.maximum(before, after))
-        if len(history) > PATIENCE and (history[-1] - history[-1 - PATIENCE] < GAIN).all():
+        if len(history) > PATIENCE and (history[-1] < history[-1 - PATIENCE] + GAIN).all():
             break
     return Climbed(normals, history[-1] if history else np.full(count, -np.inf))
 

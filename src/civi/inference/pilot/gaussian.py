@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple
 
-import jax
+import equinox as eqx
+import jax.numpy as jnp
 import numpy as np
 
 from civi.errors import TargetError, require
@@ -16,7 +17,6 @@ from civi.inference.pilot.matching import Diagonals, Normals
 from civi.inference.pilot.slopes import TargetSlopes, at_degrees, sites_of
 from civi.inference.seeds import Words, derived, generator
 from civi.problem.target import Frame, Framed, LowRankFrame, Target, check_shape
-from civi.problem.target.frame import AdaptiveFrame, AdaptiveLowRankFrame
 from civi.problem.target.program import on_device
 from civi.settings import check_settings, self_checking
 
@@ -97,17 +97,16 @@ class Gaussian:
         return search.settle(target, best, degrees, climbs)
 
     def template(self, target: Target) -> Framed:
-        """What `find` returns for this target, with shapes in place of the arrays that it finds."""
+        """What `find` returns for this target, with shapes in place of all arrays."""
         dim = target.dim
 
-        def shape(*sizes: int) -> Any:
-            return jax.ShapeDtypeStruct(sizes, float)
+        def framed(target: Target) -> Framed:
+            vector, columns = jnp.zeros(dim), jnp.zeros((dim, RANK if dim > DENSE else dim))
+            low_rank = LowRankFrame(vector, vector, columns, columns[0])
+            frame: Any = low_rank if dim > DENSE else Frame(vector, columns)
+            return Framed(target, frame.adaptive(), jnp.zeros(()), vector)
 
-        frame: Any = AdaptiveFrame(Frame(shape(dim), shape(dim, dim)), shape(dim, dim))
-        if dim > DENSE:
-            low_rank = LowRankFrame(shape(dim), shape(dim), shape(dim, RANK), shape(RANK))
-            frame = AdaptiveLowRankFrame(low_rank, shape(RANK))
-        return Framed(target, frame, shape(), shape(dim))
+        return eqx.filter_eval_shape(framed, target)
 
     def search(self, target: Target, words: Words) -> Search:
         """The search of `find`, before anything is evaluated."""

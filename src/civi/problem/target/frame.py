@@ -57,7 +57,7 @@ class LowRankFrame(eqx.Module):
         """From frame coordinates w to the target's coordinates z."""
         return self.location + self.scale * (w + ((w @ self.basis) * (self.stretch - 1)) @ self.basis.T)
 
-    def inward(self, z: Float[Array, "N D"]) -> Float[Array, "N D"]:
+    def inward(self, z: Float[Array | np.ndarray, "N D"]) -> Float[Array | np.ndarray, "N D"]:
         """From the target's coordinates z to frame coordinates w."""
         y = (z - self.location) / self.scale
         return y + ((y @ self.basis) * (1 / self.stretch - 1)) @ self.basis.T
@@ -222,7 +222,7 @@ def inward(target: Target, z: np.ndarray) -> np.ndarray:
         return z
     frame = jax.tree.map(lambda part: np.asarray(part, np.float64), target.frame)
     if isinstance(frame, LowRankFrame):
-        moved: Any = frame.inward(z)  # type: ignore[arg-type]
+        moved: Any = frame.inward(z)
         return moved
     return np.linalg.solve(frame.factor, (z - frame.location).T).T
 

@@ -49,7 +49,7 @@ class TreeSpace:
         """Total number of elements."""
         return sum(self.sizes)
 
-    def __call__(self, z: Array) -> Any:
+    def __call__(self, z: Array | np.ndarray) -> Any:
         """The pytree that this vector represents."""
         ends = list(accumulate(self.sizes))
         parts = zip(self.sizes, ends, self.shapes, strict=True)

@@ -113,7 +113,7 @@ class ModelSpace:
 
     program: Program
     constants: tuple[Any, ...]
-    degrees: Array
+    degrees: Any
     centred_sites: tuple[str, ...] = ()
     origin: Origin | None = field(default=None, repr=False)
 
