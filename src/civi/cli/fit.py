@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from civi.errors import DataError, SettingError, unknown
+from civi.errors import DataError, OutputError, SettingError, unknown
 from civi.files import write_json
 
 if TYPE_CHECKING:
@@ -39,6 +39,10 @@ def fit(
     solver: Annotated[str, typer.Option(help="How to fit it; `civi solvers` lists them.")] = "civi",
     draws: Annotated[int, typer.Option(help="Number of posterior draws to write.")] = 4000,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing run in the folder.")] = False,
+    program_cache: Annotated[
+        bool,
+        typer.Option("--program-cache/--no-program-cache", help="Keep compiled programs for later fits, on disk."),
+    ] = True,
 ) -> None:
     """Fit your own NumPyro model; write config.json, metrics.json, draws.nc and posterior.civi."""
     if seed < 0:
@@ -61,6 +65,8 @@ def fit(
         run_folder.prepare(folder, force=False, resumable=False)
     options: dict[str, Any] = {"seconds": seconds, "solver": solver} | ({"steps": steps} if steps is not None else {})
     settings = {"model": model, "data": str(data) if data else None, "seed": seed, **options, "draws": draws}
+    if program_cache:
+        _keep_programs()
     keys = jax.random.split(jax.random.key(seed), 4)
     try:
         posterior = fit_model(function, *args, key=keys[0], **options, **kwargs)
@@ -70,6 +76,16 @@ def fit(
     run_folder.prepare(folder, force=force, resumable=False)
     write_json(folder / "config.json", settings)
     _report(posterior, folder, keys[1:], draws)
+
+
+def _keep_programs() -> None:
+    """Keep compiled programs in the user's cache folder; without it, the fit goes on and compiles them."""
+    from civi.inference.program_files import keep_programs  # noqa: PLC0415 start-up time
+
+    try:
+        keep_programs()
+    except OutputError as error:
+        typer.echo(f"civi: {error}; the fit goes on without", err=True)
 
 
 def load_model(file: Path, name: str) -> Callable[..., Any]:

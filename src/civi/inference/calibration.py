@@ -18,7 +18,7 @@ from rich.table import Table
 
 from civi.errors import SettingError, TargetError, require
 from civi.inference.arguments import as_words, check_count
-from civi.inference.many import Fits, fit_many
+from civi.inference.many import OPTIONS, Fits, fit_many
 from civi.inference.ranks import holm, p_values, shape_of
 from civi.inference.seeds import Words, derived
 from civi.problem.target.numpyro_sites import explained
@@ -130,7 +130,7 @@ def sbc(
     check_count("simulations", simulations, 10)
     check_count("draws", draws, 9)
     require(0 < level < 1, f"level must be in (0, 1), not {level}")
-    options = _options(kwargs)
+    options = OPTIONS | set(inspect.signature(fit_many).parameters)
     arguments = {name: value for name, value in kwargs.items() if name not in options}
     prior = _prior_draws(model, args, arguments, derived(words, PRIOR), simulations)
     taken = _observed(model, args, arguments, prior, observed)
@@ -161,14 +161,6 @@ def ranks_of(fits: Any, truths: Mapping[str, np.ndarray], words: Words, draws: i
         names = names or [name for site in sites for name in _elements(site, truths[site].shape[1:])]
         rows.append(np.concatenate([(drawn[site] < truths[site][i]).sum(0).reshape(-1) for site in sites]))
     return names, np.stack(rows)
-
-
-def _options(kwargs: Mapping[str, Any]) -> set[str]:
-    """The names that are options of `fit_many` and `fit`, and not arguments of the model."""
-    from civi.inference.fit import fit  # noqa: PLC0415 start-up time
-
-    known = {*inspect.signature(fit_many).parameters, *inspect.signature(fit).parameters} - {"args", "kwargs"}
-    return known & set(kwargs)
 
 
 def _prior_draws(

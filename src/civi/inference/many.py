@@ -25,6 +25,7 @@ from civi.inference.seeds import Words, derived
 from civi.progress import console
 
 FITTING, CHECKING = range(2)
+OPTIONS = frozenset(inspect.signature(fit).parameters) - {"args", "kwargs"}
 ROWS = 40
 ORDER = ("error", "bad", "doubtful", "good", "not checked")
 
@@ -176,8 +177,7 @@ def _checked(datasets: Any) -> list[Mapping[str, Any]]:
     require(listed and all(isinstance(one, Mapping) for one in datasets), form)
     require(len(datasets) >= 1, "datasets is empty: give at least one")
     require(bool(datasets[0]), "the data sets have no arguments: give those of the model that differ, by name")
-    options = set(inspect.signature(fit).parameters) - {"args", "kwargs"}
-    reserved = sorted(options & set(map(str, datasets[0])))
+    reserved = sorted(OPTIONS & set(map(str, datasets[0])))
     require(not reserved, f"{', '.join(reserved)} is an option of civi.fit: rename this argument of the model")
     first = {name: _shape(value) for name, value in datasets[0].items()}
     for i, one in enumerate(datasets):
