@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import jax
 import numpy as np
 from numpyro.infer import Predictive
 from rich.table import Table
@@ -20,7 +19,7 @@ from civi.errors import SettingError, TargetError, require
 from civi.inference.arguments import as_words, check_count
 from civi.inference.many import OPTIONS, Fits, fit_many
 from civi.inference.ranks import holm, p_values, shape_of
-from civi.inference.seeds import Words, derived
+from civi.inference.seeds import Words, derived, threefry
 from civi.problem.target.numpyro_sites import explained
 
 PRIOR, FITS, RANKS = range(3)
@@ -135,7 +134,7 @@ def sbc(
     prior = _prior_draws(model, args, arguments, derived(words, PRIOR), simulations)
     taken = _observed(model, args, arguments, prior, observed)
     datasets = [{argument: prior[site][i] for site, argument in taken.items()} for i in range(simulations)]
-    fits = fit_many(model, datasets, *args, key=_key(words, FITS), **kwargs)
+    fits = fit_many(model, datasets, *args, key=threefry(derived(words, FITS)), **kwargs)
     truths = {name: value for name, value in prior.items() if name not in taken}
     names, ranks = ranks_of(fits, truths, derived(words, RANKS), draws)
     found = p_values(ranks, draws)
@@ -156,7 +155,7 @@ def ranks_of(fits: Any, truths: Mapping[str, np.ndarray], words: Words, draws: i
     for i, posterior in enumerate(fits):
         if posterior is None:
             continue
-        drawn = posterior.sample(_key(words, i), draws)
+        drawn = posterior.sample(threefry(derived(words, i)), draws)
         sites = [site for site in truths if site in drawn]
         names = names or [name for site in sites for name in _elements(site, truths[site].shape[1:])]
         rows.append(np.concatenate([(drawn[site] < truths[site][i]).sum(0).reshape(-1) for site in sites]))
@@ -168,7 +167,7 @@ def _prior_draws(
 ) -> dict[str, np.ndarray]:
     """Draws of all sites of the model without data."""
     with explained({}):
-        drawn = Predictive(model, num_samples=count)(_key(words), *args, **kwargs)
+        drawn = Predictive(model, num_samples=count)(threefry(words), *args, **kwargs)
     return {name: np.asarray(value) for name, value in drawn.items()}
 
 
@@ -201,7 +200,3 @@ def _observed(
 
 def _elements(site: str, shape: tuple[int, ...]) -> list[str]:
     return [f"{site}[{', '.join(map(str, index))}]" if index else site for index in np.ndindex(*shape)]
-
-
-def _key(words: Words, *path: int) -> Any:
-    return jax.random.wrap_key_data(derived(words, *path)[:2])

@@ -21,7 +21,7 @@ from civi.inference.arguments import as_words, check_count
 from civi.inference.fit import RUNS, fit
 from civi.inference.posterior_base import Diagnosis, Posterior
 from civi.inference.programs import one_blas_thread
-from civi.inference.seeds import Words, derived
+from civi.inference.seeds import derived, threefry
 from civi.progress import console
 
 FITTING, CHECKING = range(2)
@@ -129,12 +129,12 @@ def fit_many(
     check_count("runs", runs)
     workers = max(1, (os.cpu_count() or 1) // runs) if workers is None else workers
     check_count("workers", workers)
-    keys = [_key(words, FITTING, i) for i in range(len(sets))]
+    keys = [threefry(derived(words, FITTING, i)) for i in range(len(sets))]
 
     def one(i: int) -> Fitted:
         return _fitted(
             lambda: fit(model, *args, key=keys[i], runs=runs, progress=False, **kwargs, **sets[i]),
-            _key(words, CHECKING, i) if diagnose else None,
+            threefry(derived(words, CHECKING, i)) if diagnose else None,
         )
 
     with one_blas_thread(), _bar(progress) as bar:
@@ -197,10 +197,6 @@ def _shape(value: Any) -> Any:
     """The structure of an argument with the shape and the type of every array."""
     leaves, structure = jax.tree.flatten(value)
     return structure, [(np.shape(leaf), getattr(leaf, "dtype", type(leaf))) for leaf in leaves]
-
-
-def _key(words: Words, *path: int) -> PRNGKeyArray:
-    return jax.random.wrap_key_data(derived(words, *path)[:2])
 
 
 def _why(one: Fitted) -> str:

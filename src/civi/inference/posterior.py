@@ -149,7 +149,7 @@ class SemiImplicitPosterior(Posterior):
         return inference_data(unframed(self.target), self.constrain, weighted, key)
 
     def refine(
-        self, key: KeyOrSeed, *, draws: int = 1000, chains: int = 4, warmup: int = 100, accept: float = 0.8
+        self, key: KeyOrSeed, *, draws: int = 1000, chains: int = 4, warmup: int = 100, accept: float = 0.9
     ) -> SampledPosterior:
         begun, plan = time.perf_counter(), Chains(chains, draws, warmup, accept)
         reference = run_chains(self.family, self.target, as_words(key), plan)

@@ -175,7 +175,7 @@ class Posterior(ABC):
         raise TargetError(NO_DENSITY)
 
     def refine(
-        self, key: KeyOrSeed, *, draws: int = 1000, chains: int = 4, warmup: int = 100, accept: float = 0.8
+        self, key: KeyOrSeed, *, draws: int = 1000, chains: int = 4, warmup: int = 100, accept: float = 0.9
     ) -> Posterior:
         """Run NUTS from draws of q, with the covariance of q as its metric, on all data.
 

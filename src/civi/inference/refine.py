@@ -59,9 +59,8 @@ def run_chains(family: SemiImplicit, target: Target, words: Words, plan: Chains)
     starts = _starts(family, target, derived(words, 1), w, plan.chains)
     seeds = np.stack([derived(words, 2, chain)[:2] for chain in range(plan.chains)])
     accept = np.asarray(plan.accept, w.dtype)
-    draws, diverging = call(_chains, target, starts, metric_of(w), seeds, accept, plan.warmup, plan.draws)
-    draws = np.asarray(draws)
-    divergences = int(np.asarray(diverging).sum())
+    found, diverging = call(_chains, target, starts, metric_of(w), seeds, accept, plan.warmup, plan.draws)
+    draws, divergences = np.asarray(found), int(np.asarray(diverging).sum())
     return Reference(draws, split_gelman_rubin(draws), effective_sample_size(draws), divergences)
 
 
@@ -123,18 +122,14 @@ def _chain(
     begin, average = dual_averaging()
     state = kernel.init(seed, 0, init_params=start, model_args=(), model_kwargs={})
 
-    def with_step(state: Any, log_step: Array) -> Any:
-        return state._replace(adapt_state=state.adapt_state._replace(step_size=jnp.exp(log_step)))
-
-    def warm(carried: tuple[Any, Any], _: None) -> tuple[tuple[Any, Any], None]:
-        state = kernel.sample(with_step(carried[0], carried[1][0]), (), {})
-        return (state, average(accept - state.accept_prob, carried[1])), None
-
-    def move(state: Any, _: None) -> tuple[Any, tuple[Array, Array]]:
-        state = kernel.sample(state, (), {})
-        return state, (state.z, state.diverging)
+    def move(carried: tuple[Any, Any], time: Array) -> tuple[tuple[Any, Any], tuple[Array, Array]]:
+        state = kernel.sample(carried[0], (), {})
+        warm = time < warmup
+        steps = jax.tree.map(partial(jnp.where, warm), average(accept - state.accept_prob, carried[1]), carried[1])
+        log_step = jnp.where(time < warmup - 1, steps[0], steps[1])
+        adapted = state.adapt_state._replace(step_size=jnp.exp(log_step))
+        return (state._replace(adapt_state=adapted), steps), (state.z, state.diverging)
 
     steps = begin(jnp.log(10 * state.adapt_state.step_size))
-    steps = (jnp.log(state.adapt_state.step_size), *steps[1:])
-    (state, steps), _ = jax.lax.scan(warm, (state, steps), None, length=warmup)
-    return jax.lax.scan(move, with_step(state, steps[1]), None, length=draws)[1]
+    w_N, diverging_N = jax.lax.scan(move, (state, steps), jnp.arange(warmup + draws))[1]
+    return w_N[warmup:], diverging_N[warmup:]

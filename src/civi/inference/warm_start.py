@@ -47,10 +47,9 @@ def warm_start(space: Callable[[Array], Any], z: np.ndarray, chains: int, *, den
     """
     if isinstance(space, UnknownSpace):
         space(z[0])
+    points: Any = in_space(space, z) if isinstance(space, TreeSpace) else z
     if isinstance(space, ModelSpace):
         points = _unconstrained(space, z)
-    else:
-        points = in_space(space, z) if isinstance(space, TreeSpace) else z
     leaves, structure = jax.tree.flatten(points)
     flat = np.concatenate([np.asarray(leaf).reshape(len(z), -1) for leaf in leaves], axis=1)
     finite = np.flatnonzero(np.isfinite(flat).all(1))
