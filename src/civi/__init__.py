@@ -18,6 +18,9 @@ __version__ = "0.1.0"
 
 _MODULE_OF = {
     "fit": "civi.inference.fit",
+    "fit_many": "civi.inference.many",
+    "keep_programs": "civi.inference.program_files",
+    "sbc": "civi.inference.calibration",
     "load": "civi.inference.load",
     "Posterior": "civi.inference.posterior",
     "Architecture": "civi.family",

@@ -9,7 +9,9 @@ from typer.testing import CliRunner
 
 import civi
 from civi.cli import main as cli
+from civi.errors import DataError, OutputError
 from civi.inference import fit as fitting
+from civi.inference import program_files
 from civi.inference.diagnose.trust import Finding
 from civi.inference.load_arviz import import_arviz
 from civi.inference.posterior import Diagnosis, Elbo, SemiImplicitPosterior
@@ -29,7 +31,9 @@ def line(x, y=None):
 
 @pytest.fixture(autouse=True)
 def in_a_folder_with_a_model(tmp_path, monkeypatch):
+    """The programs of these tests are not kept, because that is a setting of the whole process."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(program_files, "keep_programs", lambda: None)
     (tmp_path / "model.py").write_text(MODEL)
     (tmp_path / "good.json").write_text(json.dumps({"x": X.tolist(), "y": Y.tolist()}))
 
@@ -160,3 +164,23 @@ def test_help_says_that_the_file_is_executed():
     assert "The file is executed" in " ".join(
         CliRunner().invoke(cli.app, ["fit", "--help"], env={"COLUMNS": "200"}).output.split()
     )
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("options", "kept"), [([], 1), (["--no-program-cache"], 0)])
+def test_programs_are_kept_unless_told_not_to_and_a_bad_folder_does_not_end_the_fit(monkeypatch, options, kept):
+    asked = []
+
+    def refuse():
+        asked.append(1)
+        raise OutputError("others can write to it")
+
+    def stop(*args, **kwargs):
+        raise DataError("this is as far as the test goes")
+
+    monkeypatch.setattr(program_files, "keep_programs", refuse)
+    monkeypatch.setattr(fitting, "fit", stop)
+    result = CliRunner().invoke(cli.app, ["fit", "model.py:line", "--data", "good.json", *options])
+    assert isinstance(result.exception, DataError)
+    assert len(asked) == kept
+    assert ("the fit goes on without" in result.output) == bool(kept)

@@ -14,7 +14,7 @@ import typer
 
 from civi import interrupts
 from civi.cli.errors import folder_of, stoppable
-from civi.errors import DataError, SettingError, require, unknown
+from civi.errors import DataError, OutputError, SettingError, require, unknown
 from civi.files import write_json
 
 if TYPE_CHECKING:
@@ -44,6 +44,10 @@ def fit(
     reparam: Annotated[bool, typer.Option(help="Whether hierarchical sites may be made non-centred.")] = True,
     draws: Annotated[int, typer.Option(help="Number of posterior draws to write.")] = 4000,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing run in the folder.")] = False,
+    program_cache: Annotated[
+        bool,
+        typer.Option("--program-cache/--no-program-cache", help="Keep compiled programs for later fits, on disk."),
+    ] = True,
 ) -> None:
     """Fit your own NumPyro model; write config.json, metrics.json, draws.nc and posterior.civi."""
     check_options(seed, draws, seconds, solver)
@@ -63,6 +67,8 @@ def fit(
 
         options: dict[str, Any] = {"seconds": seconds, "steps": steps, "solver": solver, "reparam": reparam}
         settings = {"model": model, "data": str(data) if data else None, "seed": seed, **options, "draws": draws}
+        if program_cache:
+            _keep_programs()
         keys = jax.random.split(jax.random.key(seed), 4)
         with locked(folder):
             if not force:
@@ -81,6 +87,16 @@ def check_options(seed: int, draws: int, seconds: float | None, solver: str) -> 
     fine = seconds is None or 0 < seconds < math.inf
     require(fine, f"seconds must be positive and finite, not {seconds}")
     require(solver != "nuts", "civi fit trains a family, but nuts draws Markov chains: use NumPyro's NUTS directly")
+
+
+def _keep_programs() -> None:
+    """Keep compiled programs in the user's cache folder; without it, the fit goes on and compiles them."""
+    from civi.inference.program_files import keep_programs  # noqa: PLC0415 start-up time
+
+    try:
+        keep_programs()
+    except OutputError as error:
+        typer.echo(f"civi: {error}; the fit goes on without", err=True)
 
 
 def load_model(file: Path, name: str) -> Callable[..., Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,13 +21,16 @@ from civi.inference.diagnose.divergence import WeightedDraws, mean_and_se, with_
 from civi.inference.diagnose.importance import resample as resampled
 from civi.inference.diagnose.importance import smooth_weights
 from civi.inference.diagnose.trust import Evidence, chain_findings, findings
-from civi.inference.draws import BLOCK, draw, weigh
+from civi.inference.draws import BLOCK, draw, in_space, weigh
 from civi.inference.inference_data import inference_data
 from civi.inference.load_arviz import import_arviz
+from civi.inference.loo import Loo, check_size, loo
 from civi.inference.nuts import Reference
 from civi.inference.pilot.base import Guesses
 from civi.inference.posterior_base import INNER, Diagnosis, Elbo, LogProb, Posterior
+from civi.inference.refine import METRIC_DRAWS, Chains, run_chains
 from civi.inference.seeds import Words, derived, generator
+from civi.inference.warm_start import WarmStart, origin_of, warm_start
 from civi.problem.autoencoder import Decoder
 from civi.problem.target import Framed, Target, inward, log_volume, unframed
 from civi.problem.target.names import parameter_names
@@ -147,6 +151,26 @@ class SemiImplicitPosterior(Posterior):
         predictive_key = jax.random.wrap_key_data(jnp.asarray(derived(words, 2)[:2]))
         return inference_data(unframed(self.target), self.constrain, weighted, predictive_key)
 
+    def refine(
+        self, key: KeyOrSeed, *, draws: int = 1000, chains: int = 4, warmup: int = 100, accept: float = 0.9
+    ) -> SampledPosterior:
+        begun, plan = time.perf_counter(), Chains(chains, draws, warmup, accept)
+        reference = run_chains(self.family, self.target, as_words(key), plan)
+        message, seconds = f"{chains} chains of NUTS from draws of a fit", time.perf_counter() - begun
+        return SampledPosterior(reference=reference, constrain=self.constrain, message=message, seconds=seconds)
+
+    def warm_start(self, key: KeyOrSeed, chains: int = 4, *, dense: bool = True) -> WarmStart:
+        check_count("chains", chains)
+        z = self.sample_unconstrained(key, max(METRIC_DRAWS, chains))
+        return warm_start(self.constrain, z, chains, dense=dense)
+
+    def loo(self, key: KeyOrSeed, count: int = 4000) -> Loo:
+        words, origin = as_words(key), origin_of(self.constrain)
+        check_count("count", count, 100)
+        check_size(origin, count)
+        drawn = self._weighted_draws(words, count)
+        return loo(origin, in_space(self.constrain, drawn.z), drawn.log_p - drawn.log_q)
+
     def _saved(self) -> tuple[str, dict[str, Any]]:
         framed = self.target if isinstance(self.target, Framed) else None
         parts = {name: getattr(self, name) for name in ("family", "guesses", "centring", "converged", "r_hat", "dim")}
@@ -226,6 +250,12 @@ class SampledPosterior(Posterior):
         draws = jax.vmap(jax.vmap(self.constrain))(jnp.asarray(self.reference.draws))
         named = draws if isinstance(draws, dict) else {"z": draws}
         return import_arviz().from_dict(posterior={name: np.asarray(value) for name, value in named.items()})
+
+    def loo(self, key: KeyOrSeed, count: int = 4000) -> Loo:
+        check_count("count", count, 100)
+        origin = origin_of(self.constrain)
+        check_size(origin, count)
+        return loo(origin, self.sample(key, count), np.zeros(count))
 
     def chain_measures(self) -> dict[str, Any]:
         """Largest R-hat, smallest effective sample size, and number of divergent transitions."""

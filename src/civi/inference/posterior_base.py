@@ -17,7 +17,9 @@ from civi.inference.arguments import KeyOrSeed
 from civi.inference.diagnose import Bounds
 from civi.inference.diagnose.trust import Finding, advice, verdict
 from civi.inference.draws import in_space
+from civi.inference.loo import Loo
 from civi.inference.save import save
+from civi.inference.warm_start import WarmStart
 from civi.problem.target.space import VectorSpace
 
 INNER = 20_000
@@ -179,6 +181,51 @@ class Posterior(ABC):
             The estimate and its Monte Carlo standard error.
         """
         raise TargetError(NO_DENSITY)
+
+    def refine(
+        self, key: KeyOrSeed, *, draws: int = 1000, chains: int = 4, warmup: int = 100, accept: float = 0.9
+    ) -> Posterior:
+        """Run NUTS from draws of q, with the covariance of q as its metric, on all data.
+
+        Args:
+            key: random key, or a whole number as its seed.
+            draws: number of draws per chain.
+            chains: number of chains, which run as one program.
+            warmup: number of transitions that adapt the step size and are discarded.
+            accept: the acceptance probability that the step size aims at.
+
+        Returns:
+            A posterior of draws of Markov chains, under the same names; `diagnose` judges them by R-hat, effective
+            sample sizes and divergences.
+        """
+        raise TargetError(f"refine starts from a fitted density: {NO_DENSITY}")
+
+    def warm_start(self, key: KeyOrSeed, chains: int = 4, *, dense: bool = True) -> WarmStart:
+        """Start points and metric for NUTS of NumPyro or BlackJAX on the user's own model or log density.
+
+        Args:
+            key: random key, or a whole number as its seed.
+            chains: number of start points.
+            dense: whether the metric is a covariance matrix (up to 300 parameters) or its diagonal.
+
+        Returns:
+            init_params, and inverse_mass_matrix in the order of `jax.flatten_util.ravel_pytree`.
+        """
+        raise TargetError(f"warm_start takes draws of a fitted density: {NO_DENSITY}")
+
+    def loo(self, key: KeyOrSeed, count: int = 4000) -> Loo:
+        """Estimate the expected log predictive density by leave-one-out cross-validation, for a NumPyro model.
+
+        Draws are weighted by p / q, so that an approximation that is slightly off still gives a valid estimate.
+
+        Args:
+            key: random key, or a whole number as its seed.
+            count: number of draws.
+
+        Returns:
+            elpd with its standard error, p_loo, and a k_hat for every observation.
+        """
+        raise TargetError("leave-one-out cross-validation needs a single posterior of a NumPyro model")
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write everything except the target to one file, which `civi.load` reads.

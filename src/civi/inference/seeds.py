@@ -24,6 +24,11 @@ def derived(words: Words, *path: int) -> Words:
     return np.random.SeedSequence(words.tolist(), spawn_key=path).generate_state(4)
 
 
+def threefry(words: Words) -> PRNGKeyArray:
+    """A key of JAX's default generator from the first two words."""
+    return jax.random.wrap_key_data(jax.device_put(np.asarray(words[:2], np.uint32)))
+
+
 def generator(words: Words) -> np.random.Generator:
     """NumPy's generator with these words as its seed."""
     return np.random.default_rng(words.tolist())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -25,6 +26,7 @@ from civi.problem.target.explain import GIVE_DIM, explain
 from civi.problem.target.program import on_device
 
 ModelFunction = Callable[..., Any]
+_one_thread = threading.RLock()
 
 
 @dataclass(frozen=True)
@@ -134,16 +136,18 @@ def light_validation() -> Iterator[None]:
     """Check only those parameters of distributions that NumPy can check.
 
     NumPyro's own check computes with the known parameters in JAX, for which it compiles programs. The checks of values
-    against supports stay, because they make the log density -inf outside of a support.
+    against supports stay, because they make the log density -inf outside of a support. Threads wait for each other,
+    because NumPyro's stack of effect handlers is shared by all threads.
     """
-    full_check = dist.Distribution.validate_args
-    dist.Distribution.validate_args = _check_numbers
-    try:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "(Site .*)?Out-of-support values")
-            yield
-    finally:
-        dist.Distribution.validate_args = full_check
+    with _one_thread:
+        full_check = dist.Distribution.validate_args
+        dist.Distribution.validate_args = _check_numbers
+        try:
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", "(Site .*)?Out-of-support values")
+                yield
+        finally:
+            dist.Distribution.validate_args = full_check
 
 
 def _check_numbers(self: dist.Distribution, strict: bool = True) -> None:
