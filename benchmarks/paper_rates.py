@@ -29,7 +29,7 @@ from civi.solver import SOLVERS, train
 from civi.solver.loop import empty_history, start
 from civi.update import UPDATES, Update
 
-TASKS = {"toys": ("star", None), "regressions": ("nodal", None), "autoencoders": ("mnist", 300)}
+TASKS = {"toys": ("star", None), "regressions": ("nodal", 200), "autoencoders": ("mnist", 300)}
 SEARCHED = [solver for solver in SOLVERS if solver not in OWN_CONSTANTS]
 SEED = 1000
 
