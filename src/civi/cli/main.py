@@ -91,7 +91,9 @@ def run(
 @app.command()
 def compare(
     task: Annotated[str, typer.Argument(help="What to fit; `civi tasks` lists them.")],
-    solvers: Annotated[str, typer.Option(help="Solver names separated by commas, or all that can serve the task.")] = "all",
+    solvers: Annotated[
+        str, typer.Option(help="Solver names separated by commas, or all that can serve the task.")
+    ] = "all",
     seeds: Annotated[int, typer.Option(help="Number of seeds: 0, 1, ...")] = 3,
     recipe: Annotated[str, typer.Option(help="default, paper or fit.")] = "default",
     steps: Annotated[

@@ -36,8 +36,8 @@ def plans_of_all(plan_of: Callable[[str], Plan], console: Console) -> list[Plan]
             refused[name] = error
     if not plans:
         raise next(iter(refused.values()))
-    for name, error in refused.items():
-        console.print(f"{name} is left out: {error}", soft_wrap=True)
+    for name, reason in refused.items():
+        console.print(f"{name} is left out: {reason}", soft_wrap=True)
     return plans
 
 

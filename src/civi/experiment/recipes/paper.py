@@ -91,8 +91,8 @@ def _pool(column: Column, solver: str, trainer: CompositionalSolver) -> Pool:
 def _update(column: Column, solver: str, published: Update) -> Update:
     if not isinstance(published, FirstOrder):
         return column.update
-    decay = "power" if published.decay == "power" else "constant"
-    return replace(published, learning_rate=RATES[column.kind][solver], decay=decay, clip=None)
+    chosen = replace(published, learning_rate=RATES[column.kind][solver], clip=None)
+    return chosen if chosen.decay == "power" else replace(chosen, decay="constant")
 
 
 def _toy(*constants: Any) -> Column:
