@@ -78,8 +78,9 @@ def test_inner_samples_that_are_set_alone_replace_the_stages():
 
 
 def every_recipe():
-    """Settings for every valid recipe, task and solver; the recipe `fit` needs a target, so only a toy task is used."""
-    pairs = [(recipe, task) for recipe in ("default", "paper") for task in TASKS] + [("fit", "star")]
+    """Settings for every solver and the tasks of every recipe: of `paper`, one of each kind; of `fit`, a toy task."""
+    pairs = [("default", task) for task in TASKS] + [("fit", "star")]
+    pairs += [("paper", task) for task in ("star", "spam", "mnist", "ptb")]
     for recipe, task in pairs:
         for solver in METHODS:
             try:

@@ -29,13 +29,13 @@ from small_tasks import Ready, few_images, small_toy
 TINY = ["family.hidden=4", "samples.outer=8", "samples.inner=5"]
 
 
-def quick(family):
+def quick(family, defaults):
     """A user-defined solver."""
     update = FirstOrder("rmsprop")
     return Method(family, CompositionalSolver(samples=Samples(16, 8), tracker=NoTracker(), update=update))
 
 
-def wild(family):
+def wild(family, defaults):
     """A solver that halts at its first step."""
     return Method(family, CompositionalSolver(update=FirstOrder("sgd", learning_rate=1e30)))
 

@@ -78,11 +78,9 @@ def default(task: str, solver: str) -> Settings | Nuts:
 
 
 def _toy(solver: str) -> Settings:
-    """Use the same steps and growing inner samples for every solver; an explicit family needs no inner samples."""
+    """Use the same steps and growing inner samples for every solver."""
     method = SOLVERS[solver](Architecture(), Defaults(TOY_SAMPLES))
-    explicit = method.family.mixing == "constant"
-    samples = method.solver.samples if explicit else TOY_SAMPLES
-    return Settings(method.family, replace(method.solver, steps=TOY_STEPS, samples=samples))
+    return Settings(method.family, replace(method.solver, steps=TOY_STEPS))
 
 
 def _autoencoder(task: str, solver: str) -> Settings:

@@ -28,9 +28,19 @@ from civi.solver import SOLVERS, CompositionalSolver, Defaults, Method
 from civi.tracker import Extrapolated, NoTracker, Pool
 from civi.update import CiviAdam, FirstOrder, PerGroup, Samples, Update
 
-GRID = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
+GRID = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 RATES: dict[str, dict[str, float]] = {
-    "toys": dict.fromkeys(SOLVERS, 1e-2),
+    "toys": {
+        "sivi": 1e-2,
+        "uivi": 1e-2,
+        "nmc-adam": 1e-2,
+        "nmc-rmsprop": 1e-2,
+        "nmc-sgd": 1e-1,
+        "scgd": 1.0,
+        "asc-pg": 1e-1,
+        "mfvb": 1e-3,
+        "fullrank": 1e-2,
+    },
     "regressions": dict.fromkeys(SOLVERS, 1e-2),
     "autoencoders": dict.fromkeys(SOLVERS, 1e-3),
 }
@@ -91,7 +101,8 @@ def _pool(column: Column, solver: str, trainer: CompositionalSolver) -> Pool:
 def _update(column: Column, solver: str, published: Update) -> Update:
     if not isinstance(published, FirstOrder):
         return column.update
-    chosen = replace(published, learning_rate=RATES[column.kind][solver], clip=None)
+    rate = RATES[column.kind].get(solver, published.learning_rate)
+    chosen = replace(published, learning_rate=rate, clip=None)
     return chosen if chosen.decay == "power" else replace(chosen, decay="constant")
 
 
