@@ -3,9 +3,9 @@
     python benchmarks/paper_rates.py [--kind toys] [--solvers sivi,uivi] [--steps N]
 
 For every solver and every rate in GRID, train one task of each kind with the recipe `paper` for the paper's number of
-steps (nodal: 200, images: 300), with a seed that no comparison uses. The score is the common estimate of neg_elbo, an upper bound
-that no solver can drive below the truth; a run that is not finite has the score inf. The rate with the lowest score is
-the solver's in `civi.experiment.recipes.paper.RATES`. The rates of a solver run in one compiled program.
+steps (nodal: 200, images: 300), with a seed that no comparison uses. The score is the common estimate of neg_elbo, an
+upper bound that no solver can drive below the truth; a run that is not finite has the score inf. The rate with the
+lowest score is the solver's in `civi.experiment.recipes.paper.RATES`. The rates of a solver run in one program.
 """
 
 from __future__ import annotations
