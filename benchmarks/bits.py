@@ -32,6 +32,7 @@ import orbax.checkpoint as ocp
 
 SOLVERS = [
     "civi",
+    "civi-paper",
     "sivi",
     "uivi",
     "nmc-adam",

@@ -14,6 +14,7 @@ from linear_gaussian import gaussian_target, neg_elbo
 LINEAR = Architecture(hidden=(), noise_dim=3, conditional="diagonal", scale=0.6, spread=1.0)
 LOWEST = -gaussian_target().log_constant
 EXACT = ("civi", "sivi", "uivi")
+LITERAL = "civi-paper"
 TRACKED_SGD = ("scgd", "asc-pg")
 NESTED = ("nmc-adam", "nmc-rmsprop", "nmc-sgd")
 EXPLICIT = ("mfvb", "fullrank")

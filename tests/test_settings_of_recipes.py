@@ -66,9 +66,21 @@ def test_an_unknown_name_is_refused_with_the_groups_that_there_are():
     assert settings.changed(None, [" family.hidden=3"]).family.hidden == (3,)
 
 
+def test_inner_samples_that_are_set_alone_replace_the_stages():
+    settings = settings_for("star", "civi", "default")
+    assert settings.solver.samples.stages == (50, 100, 400)
+    assert settings.changed(None, ["samples.inner=7"]).solver.samples == Samples(inner=7)
+    both = settings.changed(None, ["samples.inner=7", "samples.stages=1,7"]).solver.samples
+    assert (both.inner, both.stages) == (7, (1, 7))
+    assert settings.changed(None, ["samples.outer=7"]).solver.samples.stages == (50, 100, 400)
+    with pytest.raises(SettingError, match=r"samples.inner \(400\) must be a multiple of the 3 devices"):
+        settings.check_devices({"outer": 1, "inner": 3})
+
+
 def every_recipe():
-    """Settings for every valid recipe, task and solver; the recipe `fit` needs a target, so only a toy task is used."""
-    pairs = [(recipe, task) for recipe in ("default", "paper") for task in TASKS] + [("fit", "star")]
+    """Settings for every solver and the tasks of every recipe: of `paper`, one of each kind; of `fit`, a toy task."""
+    pairs = [("default", task) for task in TASKS] + [("fit", "star")]
+    pairs += [("paper", task) for task in ("star", "spam", "mnist", "ptb")]
     for recipe, task in pairs:
         for solver in METHODS:
             try:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from civi.bench import command, growth, literal_version
+from civi.bench import command, growth, literal_version, vae_step
 from civi.bench.joined import unsplit
 from civi.bench.timing import Timed, clocked, in_turns
 from civi.estimate import log_ratios
@@ -18,6 +18,8 @@ from civi.family import Architecture
 from civi.problem import ImageArchitecture, ProblemSettings, make_problem
 from civi.problem.images import Images
 from civi.problem.target.toy import banana
+from civi.tracker import Extrapolated, NoTracker
+from civi.update import CiviAdam
 
 SMALL = ImageArchitecture(hidden=(6, 5), decoder_hidden=(5,), latent_dim=2, noise_dim=2)
 
@@ -53,6 +55,15 @@ def test_only_an_encoder_with_noise_can_be_unsplit():
 def test_the_literal_version_lowers_its_objective():
     values = literal_version.run(problem_of("banana"), literal_version.Sizes(32, 20), 300)
     assert np.mean(values[-50:]) < np.mean(values[:50])
+
+
+def test_the_time_of_the_paper_stands_beside_the_method_of_the_paper():
+    assert set(vae_step.PAPER) < set(vae_step.SOLVERS)
+    assert "civi" not in vae_step.PAPER
+    tracked, untracked = (vae_step._on_paper(name).solver for name in ("civi-paper", "civi"))
+    assert (type(tracked.tracker), type(tracked.update)) == (Extrapolated, CiviAdam)
+    assert type(untracked.tracker) is NoTracker
+    assert tracked.samples == untracked.samples
 
 
 def test_a_clock_gives_the_result_and_counts_waiting_only_by_the_clock():

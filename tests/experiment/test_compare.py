@@ -1,35 +1,41 @@
 """civi compare: the same estimator for all solvers, the ranking, reported divergence, and a user-defined solver."""
 
+import io
 import json
+from dataclasses import replace
 
 import jax
 import numpy as np
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 from civi.cli.main import app
+from civi.errors import SettingError
+from civi.experiment.compare import plans_of_all
 from civi.experiment.plan import Plan
+from civi.experiment.recipes import METHODS
 from civi.experiment.report.comparison import _y_limits, outcome_of
 from civi.experiment.runners import runner_of
 from civi.experiment.solver_result import Curve, SolverResult, ranked
-from civi.experiment.tasks import TASKS
+from civi.experiment.tasks import TASKS, find_task
 from civi.inference.diagnose.divergence import log_ratio_bounds
 from civi.problem import make_problem
 from civi.solver import SOLVERS, CompositionalSolver, Method, train
 from civi.tracker import NoTracker
 from civi.update import FirstOrder, Samples
-from small_tasks import Ready, small_toy
+from small_tasks import Ready, few_images, small_toy
 
 TINY = ["family.hidden=4", "samples.outer=8", "samples.inner=5"]
 
 
-def quick(family):
+def quick(family, defaults):
     """A user-defined solver."""
     update = FirstOrder("rmsprop")
     return Method(family, CompositionalSolver(samples=Samples(16, 8), tracker=NoTracker(), update=update))
 
 
-def wild(family):
+def wild(family, defaults):
     """A solver that halts at its first step."""
     return Method(family, CompositionalSolver(update=FirstOrder("sgd", learning_rate=1e30)))
 
@@ -79,6 +85,49 @@ def test_many_seeds_at_once_are_the_single_runs():
     expected = log_ratio_bounds(alone.family, target, jax.random.key(0), 200, 400)[0].mean()
     np.testing.assert_allclose(outcome.curve.neg_elbo[-1][1], expected, rtol=1e-3)
     assert abs(outcome.curve.neg_elbo[-1][0] - expected) > 1e-3
+
+
+class Screen(Console):
+    """A console that keeps its lines."""
+
+    def __init__(self):
+        super().__init__(file=io.StringIO())
+
+    @property
+    def lines(self):
+        return self.file.getvalue().splitlines()
+
+
+@pytest.mark.parametrize("recipe", ["default", "paper"])
+def test_all_leaves_out_with_one_line_what_cannot_serve_the_task(recipe):
+    task = replace(find_task("mnist"), load=lambda: rows(400))
+    screen = Screen()
+    plans = plans_of_all(lambda name: Plan.make(task, name, recipe, 0, None, []), screen)
+    assert [plan.solver for plan in plans] == list(SOLVERS)
+    assert screen.lines == [
+        "nuts is left out: nuts samples a single posterior, but mnist has one per datum: choose another solver"
+    ]
+    screen = Screen()
+    plans = plans_of_all(lambda name: Plan.make("star", name, recipe, 0, None, []), screen)
+    assert ([plan.solver for plan in plans], screen.lines) == (list(METHODS), [])
+
+
+def rows(count):
+    """Blank images, more than a batch of them."""
+    return few_images()._replace(train=np.zeros((count, 784), np.uint8))
+
+
+def test_a_setting_that_few_solvers_have_leaves_out_the_others():
+    screen = Screen()
+    plans = plans_of_all(lambda name: Plan.make("star", name, "default", 0, None, ["burn_in=2"]), screen)
+    assert [plan.solver for plan in plans] == ["uivi"]
+    assert len(screen.lines) == len(METHODS) - 1
+    assert screen.lines[0].startswith("civi is left out: unknown setting 'burn_in'")
+
+
+def test_what_no_solver_can_do_is_an_error():
+    with pytest.raises(SettingError, match="unknown setting 'trackr'"):
+        plans_of_all(lambda name: Plan.make("star", name, "default", 0, None, ["trackr=ring"]), Screen())
 
 
 def outcome(name, kl, diverged=(None, None)):

@@ -202,6 +202,7 @@ def test_test_rows_are_not_trained_on(table):
 PAPER = {
     "spam": (600, 50, 500, (1.5e-4, 0.2), 0.999, (0.7, 0.6)),
     "nodal": (600, 200, 2000, (1.7e-4, 1.7e-4), 0.99, (0.75, 0.85)),
+    "nodal-25": (600, 200, 2000, (1.7e-4, 1.7e-4), 0.99, (0.75, 0.85)),
     "waveform": (3000, 100, 1000, (3e-4, 2.5e-4), 0.999, (0.85, 0.85)),
 }
 
@@ -218,7 +219,8 @@ def test_paper_has_the_constants_of_its_table(task):
     assert tuple(value_for(solver.update.c_alpha, group) for group in ("mixing", "scale")) == c_alpha
     assert tuple(value_for(solver.update.c_gamma, group) for group in ("mixing", "scale")) == c_gamma
     assert (solver.objective, solver.output) == (LogTrick(inner_mean="plain", weigh="ratio"), "last")
-    assert family.noise_scale**2 == pytest.approx(100)
+    assert (family.noise_dim, family.noise_scale) == (10 if task == "waveform" else 3, 1.0)
+    assert settings.changed(None, ["family.noise_scale=10"]).family.noise_scale == 10
     assert (family.hidden, family.conditional, family.activation) == ((200, 200), "cholesky", "relu")
     assert settings.pilot == NoPilot()
 

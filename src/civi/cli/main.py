@@ -90,7 +90,9 @@ def run(
 @app.command()
 def compare(
     task: Annotated[str, typer.Argument(help="What to fit; `civi tasks` lists them.")],
-    solvers: Annotated[str, typer.Option(help="Solver names separated by commas, or all.")] = "all",
+    solvers: Annotated[
+        str, typer.Option(help="Solver names separated by commas, or all that can serve the task.")
+    ] = "all",
     seeds: Annotated[int, typer.Option(help="Number of seeds: 0, 1, ...")] = 3,
     recipe: Annotated[str, typer.Option(help="default, paper or fit.")] = "default",
     steps: Annotated[
@@ -115,13 +117,19 @@ def compare(
 
         found = find_task(task, data=data, target=target, hold_out=hold_out)
         from civi.experiment.compare import compare as compare_plans  # noqa: PLC0415 start-up time
+        from civi.experiment.compare import plans_of_all  # noqa: PLC0415 start-up time
         from civi.experiment.plan import Plan  # noqa: PLC0415 start-up time
-        from civi.experiment.recipes import METHODS  # noqa: PLC0415 start-up time
         from civi.progress import console  # noqa: PLC0415 start-up time
 
-        names = list(METHODS) if solvers == "all" else [name.strip() for name in solvers.split(",") if name.strip()]
-        plans = [Plan.make(found, name, recipe, 0, steps, set_ or []) for name in names]
-        compare_plans(plans, seeds, folder, console(), force=force, resume=resume)
+        def plan_of(name: str) -> Plan:
+            return Plan.make(found, name, recipe, 0, steps, set_ or [])
+
+        screen = console()
+        if solvers == "all":
+            plans = plans_of_all(plan_of, screen)
+        else:
+            plans = [plan_of(name.strip()) for name in solvers.split(",") if name.strip()]
+        compare_plans(plans, seeds, folder, screen, force=force, resume=resume)
 
 
 @app.command()

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from rich.console import Console
 from rich.live import Live
 
 from civi import interrupts
-from civi.errors import CheckpointError, require
+from civi.errors import CheckpointError, SettingError, require
 from civi.experiment import run_folder
 from civi.experiment.lock import locked
 from civi.experiment.plan import Plan
+from civi.experiment.recipes import METHODS
 from civi.experiment.report.comparison import draw_curves, live_table, markdown
 from civi.experiment.runners import runner_of
 from civi.experiment.solver_file import read_result, write_result
@@ -21,6 +22,29 @@ from civi.experiment.tasks.base import Task
 from civi.files import make_folder, write_json, write_text
 
 MOST_SEEDS = 10_000
+
+
+def plans_of_all(plan_of: Callable[[str], Plan], console: Console) -> list[Plan]:
+    """The plans of all solvers that can serve the task; each of the others is named in one line with the reason.
+
+    Args:
+        plan_of: makes the plan of a solver.
+        console: where the solvers that are left out are named.
+    """
+    plans: list[Plan] = []
+    refused: dict[str, SettingError] = {}
+    for name in METHODS:
+        try:
+            plan = plan_of(name)
+            plan.source()
+            plans.append(plan)
+        except SettingError as error:
+            refused[name] = error
+    if not plans:
+        raise next(iter(refused.values()))
+    for name, reason in refused.items():
+        console.print(f"{name} is left out: {reason}", soft_wrap=True)
+    return plans
 
 
 def compare(

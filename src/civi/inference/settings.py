@@ -62,7 +62,7 @@ class Settings:
         Args:
             steps: number of training steps; None leaves it unchanged.
             assignments: texts name=value. Settings of the solver have no prefix, all others have that of their group
-                (family, problem or pilot).
+                (family, problem or pilot). samples.inner without samples.stages replaces the stages.
         """
         known = [*names(self.solver), *GROUPS]
         of_groups: list[str] = []
@@ -74,6 +74,9 @@ class Settings:
                 raise unknown("setting", path.strip(), [row.name for row in self.listing()])
             (of_groups if first in GROUPS else of_solver).append(text)
         of_solver += [] if steps is None else [f"steps={steps}"]
+        given = {text.partition("=")[0].strip() for text in of_solver}
+        if "samples.inner" in given and "samples.stages" not in given:
+            of_solver.append("samples.stages=none")
         return override(replace(self, solver=override(self.solver, of_solver)), of_groups)
 
     def _pool(self) -> Pool | None:
@@ -118,4 +121,5 @@ class Settings:
 
     def check_devices(self, devices: Mapping[str, int]) -> None:
         """Reject sample sizes that the devices along their axis do not divide evenly."""
-        check_divides({"outer": self.outer_samples(), "inner": self.solver.samples.inner}, devices)
+        samples = self.solver.samples
+        check_divides({"outer": self.outer_samples(), "inner": max(samples.stages or (samples.inner,))}, devices)

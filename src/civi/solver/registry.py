@@ -8,6 +8,7 @@ from civi.solver.asc_pg import asc_pg
 from civi.solver.base import Method
 from civi.solver.cadam import cadam
 from civi.solver.civi import civi
+from civi.solver.civi_paper import civi_paper
 from civi.solver.gaussian import fullrank, mfvb
 from civi.solver.nmc import nmc_adam, nmc_rmsprop, nmc_sgd
 from civi.solver.scgd import scgd
@@ -16,6 +17,7 @@ from civi.solver.uivi import uivi
 
 SOLVERS: dict[str, Callable[..., Method]] = {
     "civi": civi,
+    "civi-paper": civi_paper,
     "sivi": sivi,
     "uivi": uivi,
     "nmc-adam": nmc_adam,

@@ -14,6 +14,6 @@ from civi.update import Samples
 
 
 def sivi(family: Architecture, defaults: Defaults = DEFAULTS) -> Method:
-    """SIVI: own-term bound, no tracking, K2 = 25, 50, 100 in three stages, Adam."""
-    samples = Samples(stages=(25, 50, 100))
+    """SIVI: own-term bound, no tracking, K2 = 25, 50, 100 in three stages (or the recipe's stages), Adam."""
+    samples = defaults.samples if defaults.samples.stages else Samples(stages=(25, 50, 100))
     return Method(family, CompositionalSolver(samples=samples, tracker=NoTracker(), update=defaults.update))

@@ -45,7 +45,10 @@ class Samples:
     inner: Annotated[int, "Inner samples per step, K2."] = 100
     auxiliary: Annotated[int | None, "Inner samples of the auxiliary update, K3; none: the same as K2."] = None
     growth: Annotated[float, "Exponent of K_t = C t^growth; 0.8 in the theorem, 0: constant."] = 0.0
-    stages: Annotated[tuple[int, ...] | None, "Values of K2 in equal stages of the run; none: samples.inner."] = None
+    stages: Annotated[
+        tuple[int, ...] | None,
+        "Values of K2 in equal stages of the run; none: samples.inner, which replaces the stages if it is set alone.",
+    ] = None
 
     def __post_init__(self) -> None:
         check_settings(self, "samples")

@@ -21,10 +21,15 @@ TARGETS: dict[str, Callable[[], SampledTarget]] = {"two-modal": two_modal, "star
 
 @dataclass(frozen=True)
 class ToyTask(PosteriorTask):
-    """A normalised two-dimensional target, evaluated by KL(q || p) and the distance to exact draws."""
+    """A normalised two-dimensional target, evaluated by KL(q || p) and the distance to exact draws.
+
+    With 300,000 inner samples, the gap between the bounds on KL is about a tenth of the KL of the default recipe.
+    """
 
     primary_metric: str = "kl"
     secondary_metric: str = "sliced_wasserstein"
+    outer: int = 20_000
+    inner: int = 300_000
     objective_is_kl: bool = field(default=True, kw_only=True)
 
     def source(self) -> SampledTarget:
