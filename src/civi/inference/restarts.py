@@ -34,7 +34,7 @@ from civi.update import FirstOrder
 from civi.update.hold import decaying
 
 CHECK_EVERY, FIRST_CHECK, LATEST_FIRST_CHECK = 250, 500, 2000
-GAIN = 0.01
+GAIN, GAIN_PER_DIMENSION = 0.01, 0.0005
 SHORTEST_DECAY = 300
 HELD_SHARE_OF_TIME = 0.5
 
@@ -132,6 +132,7 @@ class Schedule:
     holds: bool
     decay_at: float
     first_check: int
+    gain: float
     done: int = 0
     held: int = 0
     stalled: bool = False
@@ -143,14 +144,15 @@ class Schedule:
         holds = isinstance(solver.update, FirstOrder) and solver.update.decay == "hold"
         first_check = min(LATEST_FIRST_CHECK, FIRST_CHECK + 10 * max(0, dim - 20))
         decay_at = now + HELD_SHARE_OF_TIME * (deadline - now)
-        return cls(solver.steps, solver.steps // 2, holds, decay_at, first_check)
+        gain = max(GAIN, GAIN_PER_DIMENSION * dim)
+        return cls(solver.steps, solver.steps // 2, holds, decay_at, first_check, gain)
 
     def decay_begins(self, neg_elbo: np.ndarray) -> bool:
         """Whether the learning rate begins to decay now."""
         if not self.holds or self.held:
             return False
         is_check = self.done >= self.first_check and self.done % CHECK_EVERY == 0
-        self.stalled = is_check and not improved(neg_elbo, GAIN)
+        self.stalled = is_check and not improved(neg_elbo, self.gain)
         late = time.perf_counter() > self.decay_at
         if not (self.stalled or late or self.done >= self.half):
             return False
