@@ -134,8 +134,8 @@ def test_files_that_are_not_a_whole_posterior_are_refused(saved):
     [
         (
             "format.json",
-            {"version": 3},
-            "has version 3 of the format, written by civi 0.1.0, but this civi reads version 2",
+            {"version": 4},
+            "has version 4 of the format, written by civi 0.1.0, but this civi reads version 3",
         ),
         ("format.json", {"format": "other"}, "is not a civi posterior"),
         ("content.json", b"{}", "damaged: content.json does not match its checksum"),

@@ -235,6 +235,6 @@ def test_a_file_of_format_version_1_is_refused_in_one_line(sampled, tmp_path):
     with pytest.raises(DataError) as refused:
         civi.load(path)
     assert str(refused.value) == (
-        f"{path} has version 1 of the format, written by civi 0.0.9, but this civi reads version 2: use civi 0.0.9, "
+        f"{path} has version 1 of the format, written by civi 0.0.9, but this civi reads version 3: use civi 0.0.9, "
         "or fit again"
     )

@@ -8,9 +8,9 @@ import numpyro.distributions as dist
 import pytest
 from scipy import stats
 
-import civi
 from civi.errors import TargetError
 from civi.problem.target.numpyro_model import numpyro_target, with_batch
+from fitting import short_fit
 
 pytestmark = pytest.mark.optimised
 
@@ -73,7 +73,7 @@ def test_mini_batches_of_another_size_are_prepared_first():
 
 
 def test_a_conjugate_regression_is_found_from_batches():
-    fitted = civi.fit(regression, X, Y, BATCH, key=jax.random.key(0), steps=600, seconds=600, progress=False)
+    fitted = short_fit(regression, X, Y, BATCH, key=jax.random.key(0), steps=600)
     draws = fitted.sample_unconstrained(jax.random.key(1), 20_000)
     precision = DESIGN.T @ DESIGN / NOISE**2 + np.eye(2) / 4
     mean = np.linalg.solve(precision, DESIGN.T @ Y / NOISE**2)
