@@ -1,4 +1,4 @@
-"""The kinds of posterior: a fitted semi-implicit family, draws of a Markov chain, and the encoder of an autoencoder."""
+"""The posterior of a fitted semi-implicit family; the other kinds are imported here too."""
 
 from __future__ import annotations
 
@@ -12,26 +12,25 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from civi.errors import TargetError, require
+from civi.errors import require
 from civi.estimate import log_density, mix_own
-from civi.family import Amortised, Conditioned, SemiImplicit
+from civi.family import SemiImplicit
 from civi.inference.arguments import KeyOrSeed, as_key, as_words, check_count
 from civi.inference.diagnose import Bounds, log_q, neg_elbo_bounds
 from civi.inference.diagnose.divergence import WeightedDraws, mean_and_se, with_own
 from civi.inference.diagnose.importance import resample as resampled
 from civi.inference.diagnose.importance import smooth_weights
-from civi.inference.diagnose.trust import Evidence, chain_findings, findings
+from civi.inference.diagnose.trust import Evidence, findings
 from civi.inference.draws import BLOCK, draw, in_space, weigh
 from civi.inference.inference_data import inference_data
-from civi.inference.load_arviz import import_arviz
 from civi.inference.loo import Loo, check_size, loo
-from civi.inference.nuts import Reference
 from civi.inference.pilot.base import Guesses
+from civi.inference.posterior_amortised import AmortisedPosterior
 from civi.inference.posterior_base import INNER, Diagnosis, Elbo, LogProb, Posterior
+from civi.inference.posterior_sampled import SampledPosterior
 from civi.inference.refine import METRIC_DRAWS, Chains, run_chains
 from civi.inference.seeds import Words, derived, generator
 from civi.inference.warm_start import WarmStart, origin_of, warm_start
-from civi.problem.autoencoder import Decoder
 from civi.problem.target import Framed, Target, inward, log_volume, unframed
 from civi.problem.target.names import parameter_names
 
@@ -47,7 +46,6 @@ __all__ = [
 
 CANDIDATES = 2000
 DRAWS, SETS, EVALUATIONS = 4000, 5, 4_000_000_000
-PER_DATUM = "this posterior is amortised (one posterior per data point): call given(x) with your data first"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -201,128 +199,6 @@ class SemiImplicitPosterior(Posterior):
         w = inward(self.target, draws.reshape(-1, self.dim))
         weighed = weigh(self.family, self.target, derived(words, 3), w, INNER)
         return (weighed.log_p - weighed.log_q_plain).reshape(draws.shape[:2])
-
-
-@dataclass(frozen=True, kw_only=True, repr=False)
-class SampledPosterior(Posterior):
-    """Draws of Markov chains (NUTS). There is no density, but R-hat and effective sample sizes.
-
-    Attributes:
-        reference: the draws and their diagnostics.
-    """
-
-    reference: Reference
-
-    @property
-    def dim(self) -> int:
-        return self.reference.draws.shape[-1]
-
-    def sample_unconstrained(self, key: KeyOrSeed, count: int = 4000, *, resample: bool = False) -> np.ndarray:
-        """A random selection of the stored draws, without replacement if there are enough; `resample` has no effect.
-
-        Args:
-            key: random key, or a whole number as its seed.
-            count: number of draws.
-            resample: ignored, as there is no density.
-
-        Returns:
-            An array of shape (count, dim).
-        """
-        pooled = self.reference.draws.reshape(-1, self.dim)
-        check_count("count", count)
-        rng = np.random.default_rng(np.asarray(jax.random.key_data(as_key(key))).tolist())
-        return pooled[rng.choice(len(pooled), count, replace=count > len(pooled))]
-
-    def draws_to_measure(self, key: KeyOrSeed, count: int) -> np.ndarray:
-        return self.reference.pooled(count)
-
-    def bounds(self, key: KeyOrSeed, outer: int, inner: int) -> Bounds | None:
-        return None
-
-    def log_density(self, z: Array) -> Array | None:
-        return None
-
-    def diagnose(self, key: KeyOrSeed) -> Diagnosis:
-        return Diagnosis(chain_findings(self.reference))
-
-    def to_inference_data(self, key: KeyOrSeed, count: int = 4000) -> Any:
-        """All stored chains, in the names and space of the user's parameters; `key` and `count` are ignored."""
-        draws = jax.vmap(jax.vmap(self.constrain))(jnp.asarray(self.reference.draws))
-        named = draws if isinstance(draws, dict) else {"z": draws}
-        return import_arviz().from_dict(posterior={name: np.asarray(value) for name, value in named.items()})
-
-    def loo(self, key: KeyOrSeed, count: int = 4000) -> Loo:
-        check_count("count", count, 100)
-        origin = origin_of(self.constrain)
-        check_size(origin, count)
-        return loo(origin, self.sample(key, count), np.zeros(count))
-
-    def chain_measures(self) -> dict[str, Any]:
-        """Largest R-hat, smallest effective sample size, and number of divergent transitions."""
-        reference = self.reference
-        size = float(reference.effective_size.min())
-        return {"r_hat": float(reference.r_hat.max()), "effective_size": size, "divergences": reference.divergences}
-
-    def _saved(self) -> tuple[str, dict[str, Any]]:
-        return "sampled", {"reference": self.reference}
-
-
-@dataclass(frozen=True, kw_only=True, repr=False)
-class AmortisedPosterior(Posterior):
-    """The encoder and decoder of an autoencoder. `given(x)` returns the posterior of each data point in x.
-
-    Attributes:
-        family: the encoder, q(z | x).
-        decoder: the decoder, p(x | z).
-        latent_dim: dimension of z.
-    """
-
-    family: Amortised
-    decoder: Decoder
-    latent_dim: int
-
-    @property
-    def dim(self) -> int:
-        return self.latent_dim
-
-    def given(self, x: Any) -> Conditioned:
-        """Condition on data.
-
-        Args:
-            x: data points, with a leading axis.
-
-        Returns:
-            q(z | x). Its `sample(key, count)` draws count / len(x) latents per data point, those of one data point
-            next to each other.
-        """
-        return self.family.given(x)
-
-    def sample_unconstrained(self, key: KeyOrSeed, count: int = 4000, *, resample: bool = False) -> np.ndarray:
-        raise TargetError(PER_DATUM)
-
-    def draws_to_measure(self, key: KeyOrSeed, count: int) -> np.ndarray:
-        raise TargetError(PER_DATUM)
-
-    def log_prob(self, z: Float[Array | np.ndarray, "*N D"], *, inner: int = INNER) -> LogProb:
-        raise TargetError(PER_DATUM)
-
-    def elbo(self, key: KeyOrSeed, *, inner: int = INNER) -> Elbo:
-        raise TargetError(PER_DATUM)
-
-    def bounds(self, key: KeyOrSeed, outer: int, inner: int) -> Bounds | None:
-        return None
-
-    def log_density(self, z: Array) -> Array | None:
-        return None
-
-    def diagnose(self, key: KeyOrSeed) -> Diagnosis:
-        raise TargetError(PER_DATUM)
-
-    def to_inference_data(self, key: KeyOrSeed, count: int = 4000) -> Any:
-        raise TargetError(PER_DATUM)
-
-    def _saved(self) -> tuple[str, dict[str, Any]]:
-        return "amortised", {"family": self.family, "decoder": self.decoder, "latent_dim": self.latent_dim}
 
 
 def _form(degree: float) -> str:

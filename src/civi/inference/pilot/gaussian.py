@@ -25,7 +25,7 @@ DENSE = 300
 START, WIDER = 0.1, 4.0
 CLEARLY = 0.1
 LEVELS = (0.0, 1.0, 0.5)
-ROWS, CORRECTIONS = 10_000, 4
+CORRECTIONS = 4
 
 
 class Guess(NamedTuple):
