@@ -14,8 +14,10 @@ from civi.inference.arguments import KeyOrSeed, as_key, check_count
 from civi.inference.diagnose import Bounds
 from civi.inference.diagnose.trust import chain_findings
 from civi.inference.load_arviz import import_arviz
+from civi.inference.loo import Loo, check_size, loo
 from civi.inference.nuts import Reference
 from civi.inference.posterior_base import Diagnosis, Posterior
+from civi.inference.warm_start import origin_of
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
