@@ -12,6 +12,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpyro
 from numpyro.infer import MCMC, NUTS
 
 import civi
@@ -109,7 +110,8 @@ def _sampled(case: ModelCase, key: int) -> tuple[Sites, jax.Array]:
         chain_method="vectorized",
         progress_bar=False,
     )
-    mcmc.run(jax.random.PRNGKey(key), *case.args, **case.kwargs)
+    with numpyro.validation_enabled(is_validate=False):
+        mcmc.run(jax.random.PRNGKey(key), *case.args, **case.kwargs)
     return mcmc.get_samples(), mcmc.get_extra_fields()["diverging"].sum()
 
 
