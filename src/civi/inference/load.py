@@ -19,6 +19,7 @@ from civi.inference.posterior import AmortisedPosterior, Posterior, SampledPoste
 from civi.inference.save import FORMAT, KNOWN, VERSION
 from civi.problem.target import Framed, Target
 from civi.problem.target.space import TreeSpace, UnknownSpace, VectorSpace
+from civi.problem.target.traced import ModelSpace
 from civi.problem.target.user import user_target
 
 CLOSE = 1e-3
@@ -74,7 +75,11 @@ def load(
     if dim is None and example is None:
         dim = posterior.dim if isinstance(space, VectorSpace) else None
         example = space(jnp.zeros(posterior.dim, jnp.float32)) if isinstance(space, TreeSpace) else None
-    return _attached(posterior, *user_target(target, args, kwargs, dim, example))
+    made, space = user_target(target, args, kwargs, dim, example, reparam=bool(posterior.centring))
+    degrees = [posterior.centring.get(name, 1.0) for name in made.centred_sites]
+    if isinstance(space, ModelSpace):
+        made, space = made.with_degrees(degrees), space.with_degrees(degrees)
+    return _attached(posterior, made, space)
 
 
 def _semi_implicit(parts: dict[str, Any], space: Callable[[Array], Any]) -> Posterior:
