@@ -8,6 +8,9 @@ import pytest
 
 # Each program prints "ready" and waits in a phase; then it is interrupted.
 START = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 import sys, time
 from pathlib import Path
 from civi import interrupts

@@ -12,6 +12,7 @@ import pytest
 from jax.flatten_util import ravel_pytree
 from numpyro.infer import MCMC, NUTS
 
+import civi
 from civi.errors import SettingError, TargetError
 from civi.family import Architecture
 from civi.inference import programs
@@ -108,6 +109,15 @@ def non_centred() -> SemiImplicitPosterior:
     frame = Frame(jnp.zeros(5), jnp.eye(5))
     framed = Framed.at(target.with_degrees([0.0]), frame)
     return SemiImplicitPosterior(family=family, target=framed, constrain=space.with_degrees([0.0]))
+
+
+def test_a_file_keeps_the_parameterisation_of_the_fit(non_centred, tmp_path):
+    saved = replace(non_centred, centring={"effect": 0.0})
+    saved.save(tmp_path / "fit.civi")
+    origin = non_centred.constrain.origin
+    loaded = civi.load(tmp_path / "fit.civi", schools, *origin.args)
+    assert loaded.centring == {"effect": 0.0}
+    np.testing.assert_array_equal(loaded.sample(0, 50)["effect"], saved.sample(0, 50)["effect"])
 
 
 class TestWarmStart:

@@ -20,7 +20,7 @@ from civi.inference.posterior import AmortisedPosterior, Posterior, SampledPoste
 from civi.inference.save import FORMAT, KNOWN, VERSION
 from civi.problem.target import Framed
 from civi.problem.target.space import TreeSpace, UnknownSpace, VectorSpace
-from civi.problem.target.traced import TracedTarget
+from civi.problem.target.traced import ModelSpace, TracedTarget
 from civi.problem.target.user import user_target
 
 CLOSE = 1e-3
@@ -75,7 +75,11 @@ def load(
     if dim is None and example is None:
         dim = posterior.dim if isinstance(space, VectorSpace) else None
         example = space(jnp.zeros(posterior.dim, jnp.float32)) if isinstance(space, TreeSpace) else None
-    return _attached(posterior, *user_target(target, args, kwargs, dim, example))
+    made, space = user_target(target, args, kwargs, dim, example, reparam=bool(posterior.centring))
+    degrees = [posterior.centring.get(name, 1.0) for name in made.centred_sites]
+    if isinstance(space, ModelSpace):
+        made, space = made.with_degrees(degrees), space.with_degrees(degrees)
+    return _attached(posterior, made, space)
 
 
 def _posterior(content: Any, arrays: Mapping[str, np.ndarray]) -> tuple[Posterior, Callable[[Array], Any]]:
@@ -114,9 +118,6 @@ def _attached(posterior: SemiImplicitPosterior, target: TracedTarget, space: Any
     saved_target = posterior.target
     if target.dim != posterior.dim:
         raise TargetError(f"the posterior has {posterior.dim} unconstrained parameters, the target has {target.dim}")
-    if target.centred_sites:
-        degrees = [posterior.centring.get(site, 1.0) for site in target.centred_sites]
-        target, space = target.with_degrees(degrees), space.with_degrees(degrees)
     if not isinstance(saved_target, Framed):
         return replace(posterior, target=target, constrain=space)
     log_p, saved = float(jax.jit(lambda z: target.log_prob(z))(saved_target.frame.location)), float(saved_target.log_p)

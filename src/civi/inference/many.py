@@ -19,7 +19,7 @@ from rich.table import Table
 from civi.errors import SettingError, require
 from civi.inference.arguments import as_words, check_count
 from civi.inference.fit import RUNS, fit
-from civi.inference.posterior_base import Diagnosis, Posterior
+from civi.inference.posterior_base import Diagnosis
 from civi.inference.programs import one_blas_thread
 from civi.inference.seeds import derived, threefry
 from civi.progress import console
@@ -33,7 +33,7 @@ ORDER = ("error", "bad", "doubtful", "good", "not checked")
 class Fitted(NamedTuple):
     """The fit of one data set: a posterior and its diagnosis, or an error."""
 
-    posterior: Posterior | None
+    posterior: Any
     diagnosis: Diagnosis | None
     error: Exception | None
 
@@ -46,7 +46,7 @@ class Fitted(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Fits(Sequence[Posterior | None]):
+class Fits(Sequence[Any]):
     """Posteriors in the order of the data sets; None where a fit failed. Rich prints a table of verdicts.
 
     Attributes:
@@ -66,7 +66,7 @@ class Fits(Sequence[Posterior | None]):
         chosen = self.fitted[index]
         return [one.posterior for one in chosen] if isinstance(index, slice) else chosen.posterior
 
-    def __iter__(self) -> Iterator[Posterior | None]:
+    def __iter__(self) -> Iterator[Any]:
         return iter([one.posterior for one in self.fitted])
 
     @property

@@ -24,8 +24,9 @@ def rank_figure(ranks: Mapping[str, np.ndarray], draws: int, level: float) -> Fi
     rows = -(-len(ranks) // COLUMNS)
     figure = Figure(figsize=(4 * min(COLUMNS, len(ranks)), 2.6 * rows), layout="constrained")
     panels = figure.subplots(rows, min(COLUMNS, len(ranks)), squeeze=False, sharex=True, sharey=True)
+    bounds = envelope(len(next(iter(ranks.values()))), draws, level)
     for panel, (name, of_name) in zip(panels.flat, ranks.items(), strict=False):
-        _draw(panel, name, of_name, draws, level)
+        _draw(panel, name, of_name, draws, bounds)
     for panel in list(panels.flat)[len(ranks) :]:
         panel.set_visible(False)
     figure.supxlabel("rank / number of draws")
@@ -33,10 +34,10 @@ def rank_figure(ranks: Mapping[str, np.ndarray], draws: int, level: float) -> Fi
     return figure
 
 
-def _draw(panel: Any, name: str, ranks: np.ndarray, draws: int, level: float) -> None:
+def _draw(panel: Any, name: str, ranks: np.ndarray, draws: int, bounds: tuple[np.ndarray, np.ndarray]) -> None:
     cuts, count = cut_points(draws), len(ranks)
     shares = cuts / (draws + 1)
-    lower, upper = envelope(count, draws, level)
+    lower, upper = bounds
     below = np.array([(ranks < cut).sum() for cut in cuts])
     panel.fill_between(shares, lower / count - shares, upper / count - shares, color="0.85", step="mid")
     panel.step(shares, below / count - shares, where="mid", color="tab:blue")

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import stats
 
-CUTS = 50
+CUTS, LIMITS = 50, 400
 
 
 def cut_points(draws: int) -> np.ndarray:
@@ -29,15 +29,15 @@ def p_values(ranks: np.ndarray, draws: int) -> np.ndarray:
 
 
 def envelope(count: int, draws: int, level: float) -> tuple[np.ndarray, np.ndarray]:
-    """The smallest and largest number of ranks below each cut point, with simultaneous probability 1 - level."""
+    """The smallest and largest number of ranks below each cut point, with simultaneous probability 1 - level.
+
+    The limit on the pointwise p-values is the largest of LIMITS values from level / cut points (Bonferroni) to level.
+    """
     shares = cut_points(draws) / (draws + 1)
     tails = pointwise(count, shares)
-    low, high = 0.0, level
-    for _ in range(30):
-        middle = 0.5 * (low + high)
-        outside = 1 - _probability_above(np.array([middle]), tails, count, shares)[0]
-        low, high = (low, middle) if outside > level else (middle, high)
-    inside = tails > low
+    limits = np.linspace(level / len(shares), level, LIMITS)
+    outside = 1 - _probability_above(limits, tails, count, shares)
+    inside = tails > limits[outside <= level].max(initial=limits[0])
     return inside.argmax(1), count - inside[:, ::-1].argmax(1)
 
 
