@@ -8,9 +8,6 @@ import pytest
 
 # Each program prints "ready" and waits in a phase; then it is interrupted.
 START = """
-import signal
-signal.signal(signal.SIGINT, signal.default_int_handler)
-signal.signal(signal.SIGHUP, signal.SIG_DFL)
 import sys, time
 from pathlib import Path
 from civi import interrupts
@@ -54,9 +51,17 @@ WRITING = """
 """
 
 
+# A background job of a shell inherits signals that are ignored.
+DEFAULT_SIGNALS = """
+import signal
+for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    signal.signal(number, signal.SIG_DFL)
+"""
+
+
 def interrupted(program: str, number: int, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Start the program, send it a signal once it is ready, and let it end."""
-    command = [sys.executable, "-c", START.format(program), *arguments]
+    command = [sys.executable, "-c", DEFAULT_SIGNALS + START.format(program), *arguments]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen(command, text=True, **pipes) as child:
         assert child.stdout.readline() == "ready\n"

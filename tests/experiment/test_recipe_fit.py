@@ -26,7 +26,7 @@ def test_inner_samples_are_fewer_in_more_dimensions(dim, inner):
 def test_steps_and_batch_are_those_asked_for():
     settings = fit_settings("civi", 4, steps=7, batch=32)
     assert (settings.solver.steps, settings.problem.batch, settings.pilot.batch) == (7, 32, PILOT_ROWS)
-    assert fit_settings("civi", 4).solver.steps == 10_000
+    assert fit_settings("civi", 4).solver.steps == 6_000
 
 
 @pytest.mark.parametrize(

@@ -88,6 +88,7 @@ def test_data_sets_in_another_form_are_refused(datasets, message):
         fit_many(level, datasets, 1.0, key=0)
 
 
+@pytest.mark.filterwarnings("ignore:the fit has not converged")
 def test_fits_are_the_same_one_after_another_side_by_side_and_alone():
     options = {"steps": 60, "runs": 1, "diagnose": False, "progress": False}
     one, two = (fit_many(level, DATA[:3], 1.0, key=5, workers=workers, **options) for workers in (1, 2))

@@ -34,7 +34,7 @@ def test_a_gain_counts_from_the_least_that_is_asked(least, expected):
 
 def schedule(steps=10_000, deadline=NEVER, update=None):
     solver = SimpleNamespace(steps=steps, update=update or FirstOrder(decay="hold"))
-    return Schedule.of(solver, time.perf_counter(), deadline)
+    return Schedule.of(solver, 3, time.perf_counter(), deadline)
 
 
 def at(plan, done, fall):

@@ -94,7 +94,7 @@ class Fits(Sequence[Any]):
 
 def fit_many(
     model: Callable[..., Any],
-    datasets: Sequence[Mapping[str, Any]],
+    datasets: Any,
     *args: Any,
     key: Any,
     diagnose: bool = True,
@@ -162,7 +162,7 @@ def _each(one: Callable[[int], Fitted], count: int, workers: int, advance: Calla
     return [found[i] for i in range(count)]
 
 
-def _fitted(make: Callable[[], Posterior], key: PRNGKeyArray | None) -> Fitted:
+def _fitted(make: Callable[[], Any], key: PRNGKeyArray | None) -> Fitted:
     try:
         posterior = make()
         return Fitted(posterior, None if key is None else posterior.diagnose(key), None)

@@ -211,7 +211,7 @@ class Anchored(eqx.Module):
         return self.target.log_prob(z) + self.height + self.tilt @ (z - self.location)
 
 
-def outward(target: Target, w: Float[Array, "N D"]) -> Float[Array, "N D"]:
+def outward(target: Target, w: Float[Array, "*N D"]) -> Float[Array, "*N D"]:
     """Points in the target's original coordinates; unchanged if the target has no frame."""
     return target.frame.outward(w) if isinstance(target, Framed) else w
 
