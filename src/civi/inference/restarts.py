@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -136,7 +136,7 @@ class Schedule:
     done: int = 0
     held: int = 0
     stalled: bool = False
-    cut: bool = field(default=False)
+    cut: bool = False
 
     @classmethod
     def of(cls, solver: Any, dim: int, now: float, deadline: float) -> Schedule:

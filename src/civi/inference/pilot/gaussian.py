@@ -131,10 +131,6 @@ class Search:
     draws: int
     rng: np.random.Generator
 
-    def prepare(self) -> None:
-        """Compile the program of the climbs."""
-        self.slopes.prepare(self.dim, len(self.sites))
-
     def run(self, iterations: int) -> tuple[Guess, np.ndarray, list[Guess]]:
         """The best Gaussian, its degrees of centring, and all Gaussians that were found with these degrees."""
         levels = np.resize(LEVELS, self.starts)[:, None]

@@ -104,7 +104,7 @@ class Diagonals(NamedTuple):
 
 
 def white_noise(rng: np.random.Generator, count: int, dim: int) -> np.ndarray:
-    """Standard normal noise (count, dim) whose mean is exactly 0 and, if count > dim, whose covariance is exactly I."""
+    """Standard normal noise (count, dim) with mean exactly 0 and, if count > dim + 1, covariance exactly I."""
     noise = rng.normal(size=(count, dim))
     noise -= noise.mean(0)
     if count <= dim + 1:

@@ -9,7 +9,7 @@ import jax
 import numpy as np
 from jaxtyping import Array
 
-from civi.inference.programs import call, prepare
+from civi.inference.programs import call
 from civi.inference.seeds import Words, as_rbg
 from civi.problem.target import Target
 from civi.problem.target.traced import TracedTarget
@@ -47,11 +47,6 @@ class TargetSlopes:
         ]
         log_p, score = (np.concatenate(side) for side in zip(*parts, strict=True))
         return log_p, score
-
-    def prepare(self, dim: int, degrees: int) -> None:
-        """Compile the program."""
-        shapes = [jax.ShapeDtypeStruct((self.points, size), float) for size in (dim, degrees)]
-        prepare(_slopes, self.target, *shapes, self.batch, self.words)
 
     def _part(self, z: np.ndarray, degrees: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         missing = self.points - len(z)
