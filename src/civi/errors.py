@@ -34,6 +34,10 @@ class DistributedError(CiviError, RuntimeError):
     """A run on several devices cannot start or continue."""
 
 
+class DependencyError(CiviError, ImportError):
+    """An optional package is missing, or its version does not serve."""
+
+
 def unknown(what: str, name: str, known: Iterable[str]) -> SettingError:
     """The error for an unknown name, with the closest known name as a suggestion.
 

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import xarray
 from matplotlib.image import imread
 from typer.testing import CliRunner
 
@@ -130,12 +131,8 @@ def ptb(tmp_path_factory):
 
 
 def draws(folder: Path) -> np.ndarray:
-    import arviz  # the run has imported it already and silenced its notice about version 1
-
-    data = arviz.from_netcdf(folder / "draws.nc", engine="h5netcdf")
-    values = data.posterior["z"].to_numpy()
-    data.close()
-    return values
+    with xarray.open_datatree(folder / "draws.nc", engine="h5netcdf") as data:
+        return data["posterior"]["z"].to_numpy()
 
 
 def test_a_run_leaves_the_files_of_the_contract(mnist):

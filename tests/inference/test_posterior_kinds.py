@@ -92,8 +92,8 @@ class TestChains:
         assert sampled.bounds(KEY, 10, 10) is None
         assert sampled.log_density(jnp.asarray(z)) is None
 
-    def test_inference_data_have_the_chains_as_they_are(self, sampled):
-        data = sampled.to_inference_data(KEY)
+    def test_the_data_tree_has_the_chains_as_they_are(self, sampled):
+        data = sampled.to_datatree(KEY)
         assert set(data.posterior) == {"a", "b"}
         np.testing.assert_array_equal(data.posterior["a"], sampled.reference.draws[..., 0])
         np.testing.assert_array_equal(data.posterior["b"], sampled.reference.draws[..., 1:])
@@ -180,7 +180,7 @@ class TestEncoders:
             lambda: posterior.log_prob(np.zeros((1, 2), np.float32)),
             lambda: posterior.elbo(KEY),
             lambda: posterior.diagnose(KEY),
-            lambda: posterior.to_inference_data(KEY),
+            lambda: posterior.to_datatree(KEY),
         ]
         for asked in needing:
             with pytest.raises(TargetError, match=r"one posterior per data point\): call given\(x\) with your data"):

@@ -16,7 +16,6 @@ from civi.errors import TargetError
 from civi.inference.arguments import as_words, check_count, check_positive
 from civi.inference.diagnose.spread import r_hat
 from civi.inference.draws import draw, prepare_draws
-from civi.inference.load_arviz import import_arviz
 from civi.inference.pilot.base import Guesses
 from civi.inference.pilot.gaussian import Found, Guess, Search
 from civi.inference.pilot.proper import check_proper
@@ -145,7 +144,6 @@ def _prepare_evaluation(settings: Settings, found: Found, space: Callable[..., A
     """Load what the evaluation needs, while the program of the training is compiled in the background."""
     shapes = eqx.filter_eval_shape(settings.family.init, found.framed.dim, jax.eval_shape(lambda: jax.random.key(0)))
     prepare_draws(shapes, found.framed.template(), space)
-    import_arviz()
 
 
 def _bar(progress: bool, steps: int) -> TrainingBar:

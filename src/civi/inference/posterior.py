@@ -16,13 +16,14 @@ from civi.errors import require
 from civi.estimate import log_density, mix_own
 from civi.family import SemiImplicit
 from civi.inference.arguments import KeyOrSeed, as_key, as_words, check_count
+from civi.inference.data_groups import groups_of_draws
 from civi.inference.diagnose import Bounds, log_q, neg_elbo_bounds
 from civi.inference.diagnose.divergence import WeightedDraws, mean_and_se, with_own
 from civi.inference.diagnose.importance import resample as resampled
 from civi.inference.diagnose.importance import smooth_weights
 from civi.inference.diagnose.trust import Evidence, findings
 from civi.inference.draws import BLOCK, draw, in_space, weigh
-from civi.inference.inference_data import inference_data
+from civi.inference.labelled import Groups
 from civi.inference.loo import Loo, check_size, loo
 from civi.inference.pilot.base import Guesses
 from civi.inference.posterior_amortised import AmortisedPosterior
@@ -31,7 +32,7 @@ from civi.inference.posterior_sampled import SampledPosterior
 from civi.inference.refine import METRIC_DRAWS, Chains, run_chains
 from civi.inference.seeds import Words, derived, generator
 from civi.inference.warm_start import WarmStart, origin_of, warm_start
-from civi.problem.target import Framed, Target, inward, log_volume, unframed
+from civi.problem.target import Framed, Target, inward, log_volume
 from civi.problem.target.names import parameter_names
 
 __all__ = [
@@ -141,13 +142,12 @@ class SemiImplicitPosterior(Posterior):
         )
         return Diagnosis(findings(evidence))
 
-    def to_inference_data(self, key: KeyOrSeed, count: int = 4000) -> Any:
-        """Convert `count` draws to ArviZ InferenceData; `civi.inference.inference_data` lists its groups."""
+    def groups(self, key: KeyOrSeed, count: int) -> Groups:
         words = as_words(key)
         check_count("count", count, 10)
         weighted = self._weighted_draws(words, count)
         predictive_key = jax.random.wrap_key_data(jnp.asarray(derived(words, 2)[:2]))
-        return inference_data(unframed(self.target), self.constrain, weighted, predictive_key)
+        return groups_of_draws(self.constrain, weighted, predictive_key)
 
     def refine(
         self, key: KeyOrSeed, *, draws: int = 1000, chains: int = 4, warmup: int = 100, accept: float = 0.9

@@ -12,6 +12,7 @@ from civi.errors import TargetError
 from civi.family import Amortised, Conditioned
 from civi.inference.arguments import KeyOrSeed
 from civi.inference.diagnose import Bounds
+from civi.inference.labelled import Groups
 from civi.inference.posterior_base import INNER, Diagnosis, Elbo, LogProb, Posterior
 from civi.problem.autoencoder import Decoder
 
@@ -69,7 +70,7 @@ class AmortisedPosterior(Posterior):
     def diagnose(self, key: KeyOrSeed) -> Diagnosis:
         raise TargetError(PER_DATUM)
 
-    def to_inference_data(self, key: KeyOrSeed, count: int = 4000) -> Any:
+    def groups(self, key: KeyOrSeed, count: int) -> Groups:
         raise TargetError(PER_DATUM)
 
     def _saved(self) -> tuple[str, dict[str, Any]]:

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Array, Float
@@ -14,13 +14,19 @@ from rich.table import Table
 
 from civi.errors import TargetError
 from civi.inference.arguments import KeyOrSeed
+from civi.inference.data_groups import axes_of
 from civi.inference.diagnose import Bounds
 from civi.inference.diagnose.trust import Finding, advice, verdict
 from civi.inference.draws import in_space
+from civi.inference.labelled import Groups, datasets, tree_of
+from civi.inference.load_arviz import import_arviz, inference_data
 from civi.inference.loo import Loo
 from civi.inference.save import save
 from civi.inference.warm_start import WarmStart
 from civi.problem.target.space import VectorSpace
+
+if TYPE_CHECKING:
+    from xarray import DataTree
 
 INNER = 20_000
 NO_DENSITY = "these are draws of a Markov chain, which have no density: fit with another solver for log_prob and elbo"
@@ -124,16 +130,39 @@ class Posterior(ABC):
         """
 
     @abstractmethod
-    def to_inference_data(self, key: KeyOrSeed, count: int = 4000) -> Any:
-        """Convert to ArviZ InferenceData.
+    def groups(self, key: KeyOrSeed, count: int) -> Groups:
+        """Draws and what belongs to them as arrays by group and name, in the schema of ArviZ.
+
+        Args:
+            key: random key, or a whole number as its seed.
+            count: number of draws.
+        """
+
+    def to_datatree(self, key: KeyOrSeed, count: int = 4000) -> DataTree:
+        """Convert to an xarray.DataTree with the groups of ArviZ's schema, which ArviZ 1 reads; needs no ArviZ.
 
         Args:
             key: random key, or a whole number as its seed.
             count: number of draws.
 
         Returns:
-            An arviz.InferenceData. `civi.inference.inference_data` lists its groups.
+            A tree with the axes chain and draw; draws of an approximation are one chain.
+            `civi.inference.data_groups` lists its groups.
         """
+        return tree_of(datasets(self.groups(key, count), axes_of(self.constrain)))
+
+    def to_inference_data(self, key: KeyOrSeed, count: int = 4000) -> Any:
+        """Convert to InferenceData of ArviZ before version 1, which must be installed.
+
+        Args:
+            key: random key, or a whole number as its seed.
+            count: number of draws.
+
+        Returns:
+            An arviz.InferenceData with the groups of `to_datatree`.
+        """
+        import_arviz()
+        return inference_data(datasets(self.groups(key, count), axes_of(self.constrain)))
 
     @abstractmethod
     def draws_to_measure(self, key: KeyOrSeed, count: int) -> np.ndarray:

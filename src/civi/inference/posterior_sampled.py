@@ -11,9 +11,10 @@ import numpy as np
 from jaxtyping import Array
 
 from civi.inference.arguments import KeyOrSeed, as_key, check_count
+from civi.inference.data_groups import named
 from civi.inference.diagnose import Bounds
 from civi.inference.diagnose.trust import chain_findings
-from civi.inference.load_arviz import import_arviz
+from civi.inference.labelled import Groups
 from civi.inference.loo import Loo, check_size, loo
 from civi.inference.nuts import Reference
 from civi.inference.posterior_base import Diagnosis, Posterior
@@ -62,11 +63,9 @@ class SampledPosterior(Posterior):
     def diagnose(self, key: KeyOrSeed) -> Diagnosis:
         return Diagnosis(chain_findings(self.reference))
 
-    def to_inference_data(self, key: KeyOrSeed, count: int = 4000) -> Any:
+    def groups(self, key: KeyOrSeed, count: int) -> Groups:
         """All stored chains, in the names and space of the user's parameters; `key` and `count` are ignored."""
-        draws = jax.vmap(jax.vmap(self.constrain))(jnp.asarray(self.reference.draws))
-        named = draws if isinstance(draws, dict) else {"z": draws}
-        return import_arviz().from_dict(posterior={name: np.asarray(value) for name, value in named.items()})
+        return {"posterior": named(jax.vmap(jax.vmap(self.constrain))(jnp.asarray(self.reference.draws)))}
 
     def loo(self, key: KeyOrSeed, count: int = 4000) -> Loo:
         check_count("count", count, 100)
