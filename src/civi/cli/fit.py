@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from civi import interrupts
+from civi.cli.completion import SolverName
 from civi.cli.errors import folder_of, stoppable
 from civi.errors import DataError, OutputError, SettingError, require, unknown
 from civi.files import write_json
@@ -40,7 +41,7 @@ def fit(
     seed: Annotated[int, typer.Option(help="Same seed, same numbers, unless there is a time limit.")] = 0,
     seconds: Annotated[float | None, typer.Option(help="Time limit of the fit, in seconds; none by default.")] = None,
     steps: Annotated[int | None, typer.Option(help="Maximum number of training steps.")] = None,
-    solver: Annotated[str, typer.Option(help="How to fit it; `civi solvers` lists them.")] = "civi",
+    solver: SolverName = "civi",
     reparam: Annotated[bool, typer.Option(help="Whether hierarchical sites may be made non-centred.")] = True,
     draws: Annotated[int, typer.Option(help="Number of posterior draws to write.")] = 4000,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing run in the folder.")] = False,

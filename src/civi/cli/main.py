@@ -9,25 +9,40 @@ from typing import Annotated
 
 import typer
 
+from civi import __version__
+from civi.cli.completion import SolverName, bench_parts, solver_lists, task_names
 from civi.cli.data import data_app
 from civi.cli.errors import exit_code_of, folder_of, stoppable
 from civi.cli.fit import fit
 from civi.errors import SettingError
 
 WAIT = 50
-app = typer.Typer(
-    help="Semi-implicit variational inference: CI-VI and related methods.",
-    no_args_is_help=True,
-    add_completion=False,
-)
+TaskName = Annotated[str, typer.Argument(help="What to fit; `civi tasks` lists them.", autocompletion=task_names)]
+app = typer.Typer(no_args_is_help=True)
 app.add_typer(data_app, name="data")
 app.command("fit")(fit)
 
 
+def _show_version(wanted: bool) -> bool:
+    if wanted:
+        typer.echo(f"civi {__version__}")
+        raise typer.Exit
+    return wanted
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", callback=_show_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Semi-implicit variational inference: CI-VI and related methods."""
+
+
 @app.command()
 def run(
-    task: Annotated[str, typer.Argument(help="What to fit; `civi tasks` lists them.")],
-    solver: Annotated[str, typer.Option(help="How to fit it; `civi solvers` lists them.")] = "civi",
+    task: TaskName,
+    solver: SolverName = "civi",
     recipe: Annotated[str, typer.Option(help="default, paper (appendix B) or fit (as civi.fit).")] = "default",
     seed: Annotated[int, typer.Option(help="Same seed, same numbers.")] = 0,
     steps: Annotated[int | None, typer.Option(help="Number of training steps; the recipe's by default.")] = None,
@@ -89,9 +104,12 @@ def run(
 
 @app.command()
 def compare(
-    task: Annotated[str, typer.Argument(help="What to fit; `civi tasks` lists them.")],
+    task: TaskName,
     solvers: Annotated[
-        str, typer.Option(help="Solver names separated by commas, or all that can serve the task.")
+        str,
+        typer.Option(
+            help="Solver names separated by commas, or all that can serve the task.", autocompletion=solver_lists
+        ),
     ] = "all",
     seeds: Annotated[int, typer.Option(help="Number of seeds: 0, 1, ...")] = 3,
     recipe: Annotated[str, typer.Option(help="default, paper or fit.")] = "default",
@@ -134,7 +152,9 @@ def compare(
 
 @app.command()
 def bench(
-    part: Annotated[str, typer.Argument(help="What to time; all parts by default.")] = "all",
+    part: Annotated[
+        str, typer.Argument(help="What to time; all parts by default.", autocompletion=bench_parts)
+    ] = "all",
     quick: Annotated[bool, typer.Option("--quick", help="Fewer rounds and methods; about four minutes.")] = False,
     out: Annotated[Path | None, typer.Option(help="JSON file for the results.")] = None,
 ) -> None:
