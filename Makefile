@@ -6,7 +6,7 @@ OUT ?= runs/$(TASK)-$(SOLVER)-$(RECIPE)-$(SEED)
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup run test check clean
+.PHONY: setup run test check package clean
 
 setup: .venv/ready
 
@@ -27,6 +27,9 @@ check: setup
 	$(BIN)/ruff format --check src benchmarks tests
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+
+package: setup
+	.ci/package
 
 clean:
 	rm -rf .venv runs .pytest_cache .ruff_cache .mypy_cache .import_linter_cache
