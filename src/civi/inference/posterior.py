@@ -33,6 +33,7 @@ from civi.inference.refine import METRIC_DRAWS, Chains, run_chains
 from civi.inference.seeds import Words, derived, generator
 from civi.inference.warm_start import WarmStart, origin_of, warm_start
 from civi.problem.target import Framed, Target, inward, log_volume
+from civi.problem.target.feeding import log_offset
 from civi.problem.target.names import parameter_names
 
 __all__ = [
@@ -92,7 +93,8 @@ class SemiImplicitPosterior(Posterior):
         return [", ".join(part for part in (state, between) if part), ", ".join(forms)]
 
     def bounds(self, key: KeyOrSeed, outer: int, inner: int) -> Bounds | None:
-        return neg_elbo_bounds(self.family, self.target, as_key(key), outer, inner)
+        found, offset = neg_elbo_bounds(self.family, self.target, as_key(key), outer, inner), log_offset(self.target)
+        return found._replace(upper=found.upper - offset, lower=found.lower - offset)
 
     def log_density(self, z: Array) -> Array | None:
         return log_q(self.family, self.target, z)
@@ -120,7 +122,8 @@ class SemiImplicitPosterior(Posterior):
         """Estimate the evidence lower bound. It uses the upper bound on log q, so that it remains a lower bound."""
         check_count("inner", inner)
         drawn = self._weighted_draws(as_words(key), self._draws(), inner)
-        return Elbo(*mean_and_se(drawn.log_p - drawn.log_q))
+        value, se = mean_and_se(drawn.log_p - drawn.log_q)
+        return Elbo(value + log_offset(self.target), se)
 
     def diagnose(self, key: KeyOrSeed) -> Diagnosis:
         words, count = as_words(key), self._draws()
