@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -17,7 +17,10 @@ from civi.inference.load_arviz import import_arviz
 from civi.inference.loo import Loo, check_size, loo
 from civi.inference.nuts import Reference
 from civi.inference.posterior_base import Diagnosis, Posterior
+from civi.inference.report.content import Content
+from civi.inference.report.gather import gathered
 from civi.inference.warm_start import origin_of
+from civi.problem.target.names import name_of
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -67,6 +70,11 @@ class SampledPosterior(Posterior):
         draws = jax.vmap(jax.vmap(self.constrain))(jnp.asarray(self.reference.draws))
         named = draws if isinstance(draws, dict) else {"z": draws}
         return import_arviz().from_dict(posterior={name: np.asarray(value) for name, value in named.items()})
+
+    def content(self, key: KeyOrSeed, title: str = "") -> Content:
+        found = gathered(self, self.to_inference_data(key), title or f"Draws of {name_of(self.constrain)}")
+        sizes = self.reference.effective_size if len(found.names) == self.dim else None
+        return replace(found, solver="nuts", findings=chain_findings(self.reference), effective_size=sizes)
 
     def loo(self, key: KeyOrSeed, count: int = 4000) -> Loo:
         check_count("count", count, 100)
