@@ -119,10 +119,12 @@ def rows(count):
 
 def test_a_setting_that_few_solvers_have_leaves_out_the_others():
     screen = Screen()
-    plans = plans_of_all(lambda name: Plan.make("star", name, "default", 0, None, ["burn_in=2"]), screen)
+    plans = plans_of_all(
+        lambda name: Plan.make("star", name, "default", 0, None, ["objective.score.burn_in=2"]), screen
+    )
     assert [plan.solver for plan in plans] == ["uivi"]
     assert len(screen.lines) == len(METHODS) - 1
-    assert screen.lines[0].startswith("civi is left out: unknown setting 'burn_in'")
+    assert screen.lines[0].startswith("civi is left out: unknown setting 'objective.score'")
 
 
 def test_what_no_solver_can_do_is_an_error():

@@ -13,8 +13,7 @@ from civi.experiment.recipes.paper import GRID, OWN_CONSTANTS, RATES, TABLE
 from civi.experiment.tasks import find_task
 from civi.inference.nuts import Nuts
 from civi.problem import make_problem
-from civi.solver import SOLVERS, train
-from civi.solver.uivi import Uivi
+from civi.solver import SOLVERS, PathwiseSolver, train
 from civi.tracker import Extrapolated, Pool
 from civi.update import CiviAdam, Samples
 from small_tasks import few_images, few_sentences
@@ -116,4 +115,4 @@ def test_nuts_is_the_reference_of_toys_and_regressions():
                 settings_for(task, "nuts", "paper")
         else:
             assert settings_for(task, "nuts", "paper") == Nuts()
-    assert type(settings_for("mnist", "uivi", "paper").solver) is Uivi
+    assert type(settings_for("mnist", "uivi", "paper").solver) is PathwiseSolver

@@ -51,9 +51,15 @@ def run(
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing run in the folder.")] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Resume from the last checkpoint in the folder.")] = False,
-    data: Annotated[Path | None, typer.Option(help="Your own CSV file, for the task `regression`.")] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="Your own CSV, Parquet or Arrow file or folder, for `regression`.")
+    ] = None,
     target: Annotated[str | None, typer.Option(help="The column of the file to predict.")] = None,
     hold_out: Annotated[float, typer.Option(help="Fraction of the file's rows kept for testing.")] = 0.0,
+    stream: Annotated[
+        bool | None,
+        typer.Option("--stream/--in-memory", help="Read rows from disk while training; default: above 500 MB."),
+    ] = None,
     checkpoint_every: Annotated[
         int | None, typer.Option(help="Steps between checkpoints; by default 1000, at least 10 seconds apart.")
     ] = None,
@@ -85,7 +91,7 @@ def run(
     with stoppable():
         from civi.experiment.tasks import find_task  # noqa: PLC0415 start-up time
 
-        found = find_task(task, data=data, target=target, hold_out=hold_out)
+        found = find_task(task, data=data, target=target, hold_out=hold_out, stream=stream)
         from civi.experiment.context import RunContext  # noqa: PLC0415 start-up time
         from civi.experiment.plan import Plan  # noqa: PLC0415 start-up time
         from civi.experiment.run import run as run_plan  # noqa: PLC0415 start-up time
@@ -117,9 +123,15 @@ def compare(
         int | None, typer.Option(help="Number of training steps of every solver; the recipe's by default.")
     ] = None,
     out: Annotated[str | None, typer.Option(help="Folder for the results; runs/compare-TASK by default.")] = None,
-    data: Annotated[Path | None, typer.Option(help="Your own CSV file, for the task `regression`.")] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="Your own CSV, Parquet or Arrow file or folder, for `regression`.")
+    ] = None,
     target: Annotated[str | None, typer.Option(help="The column of the file to predict.")] = None,
     hold_out: Annotated[float, typer.Option(help="Fraction of the file's rows kept for testing.")] = 0.0,
+    stream: Annotated[
+        bool | None,
+        typer.Option("--stream/--in-memory", help="Read rows from disk while training; default: above 500 MB."),
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace existing results in the folder.")] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Keep the solvers that finished in the folder.")] = False,
     set_: Annotated[
@@ -133,7 +145,7 @@ def compare(
     with stoppable():
         from civi.experiment.tasks import find_task  # noqa: PLC0415 start-up time
 
-        found = find_task(task, data=data, target=target, hold_out=hold_out)
+        found = find_task(task, data=data, target=target, hold_out=hold_out, stream=stream)
         from civi.experiment.compare import compare as compare_plans  # noqa: PLC0415 start-up time
         from civi.experiment.compare import plans_of_all  # noqa: PLC0415 start-up time
         from civi.experiment.plan import Plan  # noqa: PLC0415 start-up time

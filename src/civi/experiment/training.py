@@ -22,6 +22,7 @@ from civi.inference.posterior import AmortisedPosterior, Posterior, SemiImplicit
 from civi.parallel.mesh import on_device, on_host, place, replicate_to_mesh
 from civi.parts import split
 from civi.problem import AutoencoderProblem, make_problem
+from civi.problem.target.feeding import feeding, log_offset, with_window
 from civi.progress import TrainingBar
 from civi.solver import RunState, Trained, train
 from civi.solver.loop import empty_history, halted, start
@@ -52,8 +53,11 @@ def run_training(plan: Plan, source: Any, context: RunContext) -> tuple[Posterio
     else:
         trained = _train_on_mesh(plan, problem, train_key, checkpoints, context, team.mesh)
     team.leave()
-    record = {"history": trained.history, "message": trained.message, "seconds": trained.seconds}
-    return posterior_of(trained.problem, **record), _training_measures(trained, time.perf_counter() - begun)
+    history = trained.history | {"neg_elbo": trained.history["neg_elbo"] - log_offset(seen)}
+    record = {"history": history, "message": trained.message, "seconds": trained.seconds}
+    return posterior_of(with_window(trained.problem, None), **record), _training_measures(
+        trained, time.perf_counter() - begun
+    )
 
 
 def _train_on_mesh(
@@ -82,7 +86,12 @@ def train_and_save(plan: Plan, problem: Any, key: jax.Array, checkpoints: Checkp
         context: console, processes and devices.
     """
     solver, console, team = plan.settings.solver, context.console, context.team
-    with TrainingBar(console, plan.task.name, solver.steps) as bar:
+    offset = log_offset(getattr(problem, "target", None))
+    with (
+        TrainingBar(console, plan.task.name, solver.steps) as bar,
+        feeding(problem, plan.seed, plan.settings.problem.batch, team.mesh) as feed,
+    ):
+        problem = feed(problem, 0)[0] if feed else problem
         state, history = start(solver, problem, key), empty_history()
         interrupted_early = checkpoints.is_empty and not (context.folder / "metrics.json").exists()
         if context.resume and interrupted_early:
@@ -98,11 +107,12 @@ def train_and_save(plan: Plan, problem: Any, key: jax.Array, checkpoints: Checkp
         def watch(state: RunState, history: History) -> None:
             latest[0] = (state, history)
             checkpoints.save_if_due(state, history)
-            bar.update(int(state.done), float(history["neg_elbo"][-20:].mean()))
+            bar.update(int(state.done), float(history["neg_elbo"][-20:].mean()) - offset)
             interrupts.check()
 
         try:
-            trained = train(solver, problem, key, resume=(state, history), watch=watch, pause_every=checkpoints.every)
+            resumed, every = (state, history), checkpoints.every
+            trained = train(solver, problem, key, resume=resumed, watch=watch, pause_every=every, feed=feed)
         except BaseException:
             if not team.has_others:
                 checkpoints.save(*latest[0])
@@ -159,7 +169,7 @@ def train_seeds(plan: Plan, seeds: Sequence[int], progress: Callable[[int], None
     def add_point(step: int, seconds: float, params: Any) -> None:
         curve.step.append(step)
         curve.seconds.append(seconds / len(seeds))
-        curve.neg_elbo.append(np.asarray(neg_elbo(params, fixed)).tolist())
+        curve.neg_elbo.append((np.asarray(neg_elbo(params, fixed)) - log_offset(seen)).tolist())
 
     def watch(state: RunState, history: History) -> None:
         done = int(state.done.max())
@@ -170,7 +180,10 @@ def train_seeds(plan: Plan, seeds: Sequence[int], progress: Callable[[int], None
 
     pause = max(1, solver.steps // POINTS)
     add_point(0, 0.0, params)
-    trained = train(solver, eqx.combine(params, fixed), train_keys, watch=watch, pause_every=pause)
+    problem = eqx.combine(params, fixed)
+    with feeding(problem, seeds[0], settings.problem.batch) as feed:
+        problem = feed(problem, 0)[0] if feed else problem
+        trained = train(solver, problem, train_keys, watch=watch, pause_every=pause, feed=feed)
     evaluated = []
     for i in range(len(seeds)):
         one = eqx.combine(jax.tree.map(lambda leaf, i=i: leaf[i], trained.state.output), fixed)

@@ -88,6 +88,12 @@ class SemiImplicit(eqx.Module):
         z_J = jax.vmap(self.conditional.transform)(mixed_J, outer.u)
         return z_J, jax.vmap(self.conditional.log_prob_at)(mixed_J, outer.u)
 
+    def push_scored(self, outer: Outer) -> tuple[Float[Array, "J D"], Float[Array, "J D"]]:
+        """z_j = h(u_j; eps_j) and the score of its own conditional, grad_z log q(z_j | eps_j)."""
+        mixed_J = self.mix_each(outer.eps)
+        z_J = jax.vmap(self.conditional.transform)(mixed_J, outer.u)
+        return z_J, jax.vmap(self.conditional.score_at)(mixed_J, outer.u)
+
     def sample(self, key: PRNGKeyArray, count: int) -> Float[Array, "J D"]:
         """`count` draws of z."""
         return self.push(self.draw_outer(key, count))[0]

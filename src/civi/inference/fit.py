@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -23,6 +22,7 @@ from civi.inference.posterior import SemiImplicitPosterior
 from civi.inference.programs import one_blas_thread
 from civi.inference.recipe import PILOT_ROWS, check_solver, fit_settings
 from civi.inference.restarts import prepare_training, train_runs
+from civi.inference.run_curve import Clock, curve_of
 from civi.inference.seeds import Words, derived
 from civi.inference.selection import best_of
 from civi.inference.settings import Settings
@@ -76,7 +76,7 @@ def fit(
     Returns:
         The fitted posterior. Call `diagnose(key)` on it to see how far it can be trusted.
     """
-    begun = time.perf_counter()
+    clock = Clock()
     words = as_words(key)
     for name, value in {"dim": dim, "steps": steps, "runs": runs}.items():
         if value is not None:
@@ -91,21 +91,26 @@ def fit(
         log_p = with_batch(log_p, space, PILOT_ROWS)
     settings = fit_settings(solver, log_p.dim, steps, batch)
     pilot: Any = settings.pilot
-    deadline = float("inf") if seconds is None else begun + RESERVE * seconds
+    deadline = float("inf") if seconds is None else clock.begun + RESERVE * seconds
     with one_blas_thread(), _bar(progress, settings.solver.steps) as bar, ThreadPoolExecutor(1) as background:
         compiling = background.submit(prepare_training, settings, pilot.template(log_p))
+        clock.end("reading the model")
         bar.phase("pilot")
         found = _found(settings, log_p, space, derived(words, PILOT))
+        clock.end("pilot")
         bar.phase("compiling")
         _prepare_evaluation(settings, found, space)
         compiling.exception()
+        clock.end("compiling")
         bar.phase("training")
         trained = train_runs(settings, found.framed, derived(words, TRAINING), runs, deadline, bar.update)
+        clock.end("training")
         bar.phase("evaluating")
         best = best_of(trained, found.framed, derived(words, EVALUATION))
         draws = np.stack([draw(run.family, run.target, words, SPREAD_DRAWS).z for run in trained])
     if not best.converged:
         warnings.warn(f"the fit has not converged: {best.message}; call diagnose(key) on it", stacklevel=2)
+    clock.end("evaluating")
     sites = log_p.centred_sites
     return SemiImplicitPosterior(
         family=best.family,
@@ -116,8 +121,10 @@ def fit(
         history=best.history,
         converged=best.converged,
         message=best.message,
-        seconds=time.perf_counter() - begun,
+        seconds=clock.seconds,
+        phases=clock.phases,
         r_hat=r_hat(draws),
+        runs=[curve_of(run.history, run.stalled, chosen=run.history is best.history) for run in trained],
     )
 
 

@@ -11,6 +11,7 @@ which correct for q and leave x_i out at once. They are Pareto-smoothed for ever
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import jax
@@ -114,7 +115,16 @@ def loo(origin: Origin, draws: dict[str, np.ndarray], log_ratios: np.ndarray) ->
         draws: draws of the sites, with a leading axis.
         log_ratios: log p - log q at the draws; zeros for exact draws.
     """
-    likelihoods = log_likelihoods(origin, draws)
+    return loo_of(log_likelihoods(origin, draws), log_ratios)
+
+
+def loo_of(likelihoods: Mapping[str, np.ndarray], log_ratios: np.ndarray) -> Loo:
+    """Leave-one-out cross-validation from log p(x_i | z_s) by observed site, with the draws s as the leading axis.
+
+    Args:
+        likelihoods: the log likelihoods in double precision.
+        log_ratios: log p - log q at the draws; zeros for exact draws.
+    """
     made = {site: _of_site(values, log_ratios) for site, values in likelihoods.items()}
     elpd, k_hats, full = ({site: parts[i] for site, parts in made.items()} for i in range(3))
     return Loo(elpd, k_hats, full, len(log_ratios))

@@ -14,6 +14,8 @@ from civi.inference.arguments import KeyOrSeed
 from civi.inference.diagnose import Bounds
 from civi.inference.labelled import Groups
 from civi.inference.posterior_base import INNER, Diagnosis, Elbo, LogProb, Posterior
+from civi.inference.report.content import Content
+from civi.inference.report.gather import recorded
 from civi.problem.autoencoder import Decoder
 
 PER_DATUM = "this posterior is amortised (one posterior per data point): call given(x) with your data first"
@@ -72,6 +74,10 @@ class AmortisedPosterior(Posterior):
 
     def groups(self, key: KeyOrSeed, count: int) -> Groups:
         raise TargetError(PER_DATUM)
+
+    def content(self, key: KeyOrSeed, title: str = "") -> Content:
+        """Learning curves and settings only; the report of `civi run` also shows images and latents of test data."""
+        return Content(**recorded(self, title or "Autoencoder"))
 
     def _saved(self) -> tuple[str, dict[str, Any]]:
         return "amortised", {"family": self.family, "decoder": self.decoder, "latent_dim": self.latent_dim}

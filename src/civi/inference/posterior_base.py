@@ -16,11 +16,13 @@ from civi.errors import TargetError
 from civi.inference.arguments import KeyOrSeed
 from civi.inference.data_groups import axes_of
 from civi.inference.diagnose import Bounds
-from civi.inference.diagnose.trust import Finding, advice, verdict
+from civi.inference.diagnose.trust import Finding, Mode, advice, verdict
 from civi.inference.draws import in_space
 from civi.inference.labelled import Groups, datasets, tree_of
 from civi.inference.load_arviz import import_arviz, inference_data
 from civi.inference.loo import Loo
+from civi.inference.report.compose import write_report
+from civi.inference.report.content import Content
 from civi.inference.save import save
 from civi.inference.warm_start import WarmStart
 from civi.problem.target.space import VectorSpace
@@ -48,9 +50,15 @@ class Elbo(NamedTuple):
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """All findings and the worst verdict among them. Rich prints it as a table."""
+    """All findings and the worst verdict among them. Rich prints it as a table.
+
+    Attributes:
+        findings: the result of each check.
+        modes: the regions that the pilot found, with their shares of the posterior.
+    """
 
     findings: list[Finding]
+    modes: list[Mode] = field(default_factory=list)
 
     @property
     def verdict(self) -> str:
@@ -85,12 +93,14 @@ class Posterior(ABC):
         history: the training history, one array per column (empty for draws of a Markov chain).
         message: how training ended.
         seconds: wall time of the fit.
+        phases: seconds of each phase of the fit, by name.
     """
 
     constrain: Callable[[Array], Any] = field(default_factory=VectorSpace)
     history: dict[str, np.ndarray] = field(default_factory=dict)
     message: str = ""
     seconds: float = 0.0
+    phases: dict[str, float] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         lines = [f"{type(self).__name__} of {self.dim} unconstrained parameters", *self._details()]
@@ -163,6 +173,20 @@ class Posterior(ABC):
         """
         import_arviz()
         return inference_data(datasets(self.groups(key, count), axes_of(self.constrain)))
+
+    @abstractmethod
+    def content(self, key: KeyOrSeed, title: str = "") -> Content:
+        """What the report shows; `report` writes it as a page."""
+
+    def report(self, path: str | Path, *, key: KeyOrSeed = 0, title: str = "") -> None:
+        """Write a report: one HTML file with the verdict, learning curves, parameters, weights and checks.
+
+        Args:
+            path: the file; an existing one is replaced.
+            key: random key of the draws that it shows, or a whole number as its seed.
+            title: title of the page; by default the name of the model.
+        """
+        write_report(self.content(key, title), Path(path))
 
     @abstractmethod
     def draws_to_measure(self, key: KeyOrSeed, count: int) -> np.ndarray:
@@ -264,7 +288,7 @@ class Posterior(ABC):
             overwrite: whether to replace an existing file. Without it, an existing file is an error.
         """
         kind, parts = self._saved()
-        record = {"history": self.history, "message": self.message, "seconds": self.seconds}
+        record = {"history": self.history, "message": self.message, "seconds": self.seconds, "phases": self.phases}
         save(kind, record | parts, self.constrain, self.dim, Path(path), overwrite=overwrite)
 
     @abstractmethod

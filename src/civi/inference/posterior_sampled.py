@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -18,7 +18,10 @@ from civi.inference.labelled import Groups
 from civi.inference.loo import Loo, check_size, loo
 from civi.inference.nuts import Reference
 from civi.inference.posterior_base import Diagnosis, Posterior
+from civi.inference.report.content import Content
+from civi.inference.report.gather import gathered
 from civi.inference.warm_start import origin_of
+from civi.problem.target.names import name_of
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -66,6 +69,13 @@ class SampledPosterior(Posterior):
     def groups(self, key: KeyOrSeed, count: int) -> Groups:
         """All stored chains, in the names and space of the user's parameters; `key` and `count` are ignored."""
         return {"posterior": named(jax.vmap(jax.vmap(self.constrain))(jnp.asarray(self.reference.draws)))}
+
+    def content(self, key: KeyOrSeed, title: str = "") -> Content:
+        found = gathered(
+            self, self.groups(key, len(self.reference.draws)), title or f"Draws of {name_of(self.constrain)}"
+        )
+        sizes = self.reference.effective_size if len(found.names) == self.dim else None
+        return replace(found, solver="nuts", findings=chain_findings(self.reference), effective_size=sizes)
 
     def loo(self, key: KeyOrSeed, count: int = 4000) -> Loo:
         check_count("count", count, 100)

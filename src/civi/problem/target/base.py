@@ -90,6 +90,8 @@ def _pointwise(log_prob: Callable[[Array], Array]) -> Callable[[Array], Array]:
 def check_batch(target: Any, count: int | None) -> None:
     """Raise SettingError unless the target has rows of data, and at least `count` of them."""
     if count is None:
+        whole = not hasattr(target, "feed")
+        require(whole, "the rows of this table are read from disk in batches: set problem.batch, for example to 1000")
         return
     require(count >= 1, f"problem.batch must be at least 1, or none for all rows, not {count}")
     has_rows = isinstance(target, BatchedTarget) and bool(target.rows)
