@@ -110,8 +110,9 @@ class Part:
 
 def test_figures_of_finished_parts_are_in_the_file_when_a_later_part_fails(monkeypatch, tmp_path):
     file = tmp_path / "figures.json"
-    parts = {"one": Part(file), "two": Part(file, fails=True)}
+    parts = {"one": Part(file), "long": Part(file), "two": Part(file, fails=True)}
     monkeypatch.setattr(command, "PARTS", parts)
+    monkeypatch.setattr(command, "QUICK", ("one", "two"))
     with pytest.raises(RuntimeError, match="out of memory"):
         command.bench("all", Console(quiet=True), quick=True, out=file)
     assert parts["one"].before is None

@@ -40,6 +40,7 @@ MODULES: dict[str, ModuleType] = {
     "quality": quality,
 }
 PARTS = {name: cast(Part, module) for name, module in MODULES.items()}
+QUICK = ("steps", "vae-step", "literal", "overhead")
 
 
 def bench(part: str, console: Console, *, quick: bool, out: Path | None) -> dict[str, Any]:
@@ -48,7 +49,7 @@ def bench(part: str, console: Console, *, quick: bool, out: Path | None) -> dict
     Args:
         part: name of a part, or all.
         console: where the tables are shown.
-        quick: whether to use fewer rounds, methods and sizes.
+        quick: whether to use fewer rounds, methods and sizes; with all, only the parts of QUICK.
         out: JSON file for the results.
 
     Returns:
@@ -57,7 +58,8 @@ def bench(part: str, console: Console, *, quick: bool, out: Path | None) -> dict
     if part != "all" and part not in PARTS:
         raise unknown("part of the benchmark", part, ["all", *PARTS])
     found: dict[str, Any] = {"machine": _machine(), "quick": quick}
-    for name in PARTS if part == "all" else [part]:
+    every = QUICK if quick else tuple(PARTS)
+    for name in every if part == "all" else [part]:
         with console.status(f"{name}: compiling") as status:
 
             def advance(done: str, name: str = name, status: Any = status) -> None:

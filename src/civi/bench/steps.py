@@ -13,7 +13,7 @@ from civi.bench.workloads import BATCHES, SIZES, WORKLOADS, Block, block, image_
 from civi.solver import SOLVERS
 
 TRAINED = tuple(SOLVERS)
-QUICK = {"banana": ("civi", "nmc-adam"), "mnist": ("civi", "nmc-adam")}
+QUICK = {"banana": ("civi", "nmc-adam")}
 STEPS = {"banana": 40, "waveform": 40, "mnist": 10}
 YARDSTICK, REPEATS = "nmc-adam", 10
 

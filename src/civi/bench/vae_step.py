@@ -14,7 +14,7 @@ from civi.problem import ImageArchitecture
 
 PAPER = {"sivi": 155, "uivi": 69, "asc-pg": 157, "scgd": 152, "civi-paper": 56}
 SOLVERS = ("sivi", "uivi", "asc-pg", "scgd", "civi-paper", "civi", "nmc-adam", "mfvb")
-QUICK = ("civi-paper", "civi")
+QUICK = ("civi",)
 BATCH, INNER = 300, 30
 JOINED = "civi, first layer not split"
 

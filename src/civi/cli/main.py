@@ -167,7 +167,7 @@ def bench(
     part: Annotated[
         str, typer.Argument(help="What to time; all parts by default.", autocompletion=bench_parts)
     ] = "all",
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer rounds and methods; about four minutes.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer parts, rounds and methods; about two minutes.")] = False,
     out: Annotated[Path | None, typer.Option(help="JSON file for the results.")] = None,
 ) -> None:
     """Time the training steps of all methods and report ratios; needs no downloaded data."""
