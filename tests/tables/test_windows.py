@@ -1,4 +1,4 @@
-"""Windows of rows: batches are unbiased, a function of the seed and the step, and the same for any number of readers."""
+"""Windows of rows: batches are unbiased, a function of the seed and the step, the same for any number of readers."""
 
 import jax
 import numpy as np

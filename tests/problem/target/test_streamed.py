@@ -7,12 +7,18 @@ import numpy as np
 import pytest
 
 import streams
+from civi.family import Architecture
 from civi.inference.pilot import Laplace
+from civi.problem import ProblemSettings, make_problem
 from civi.problem.target import LogisticRegression
-from civi.problem.target.feeding import log_offset
+from civi.problem.target.feeding import feeding, log_offset
 from civi.problem.target.streamed import WeightedRows
+from civi.solver import CompositionalSolver, train
+from civi.tracker import NoTracker
+from civi.update import Samples
 
-GROUP = 50
+GROUP, BATCH, KEY = 50, 10, jax.random.key(7)
+SOLVER = CompositionalSolver(steps=40, samples=Samples(outer=4, inner=3), tracker=NoTracker())
 
 
 @pytest.fixture(scope="module")
@@ -93,3 +99,30 @@ def test_differences_keep_their_precision_where_the_sum_loses_it():
         return weight * (rows[:, -1] * logit - np.logaddexp(0, logit)).sum() - 0.5 * z @ z / 100
 
     assert float(target.log_prob(jnp.asarray(z))) == pytest.approx(exact(origin + moved) - exact(origin), rel=1e-4)
+
+
+@pytest.fixture(scope="module")
+def trained(pilots):
+    """A run of 40 steps, and the state after its first 25."""
+    problem = make_problem(Architecture(hidden=()), pilots[0], jax.random.key(0), ProblemSettings(batch=BATCH))
+    with feeding(problem, 0, BATCH) as feed:
+        stopped: list = []
+
+        def watch(state, history):
+            stopped.append((state, history))
+
+        whole = train(SOLVER, feed(problem, 0)[0], KEY, feed=feed, watch=watch, block=5)
+    return problem, whole, stopped[4]
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_run_that_was_killed_continues_with_the_same_batches(trained, seed):
+    problem, whole, stopped = trained
+    with feeding(problem, seed, BATCH) as feed:
+        resumed = train(SOLVER, feed(problem, 0)[0], KEY, feed=feed, resume=stopped, block=11)
+    same = [
+        (a == b).all() for a, b in zip(*map(jax.tree.leaves, (whole.state.output, resumed.state.output)), strict=True)
+    ]
+    assert int(resumed.state.done) == SOLVER.steps
+    assert all(same) == (seed == 0)
+    assert whole.history["neg_elbo"].tolist()[:25] == resumed.history["neg_elbo"].tolist()[:25]
