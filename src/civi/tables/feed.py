@@ -116,7 +116,7 @@ class Feed:
             return Window(self._shards[None], jnp.asarray(weight))
         sharding = NamedSharding(self._mesh, PartitionSpec(AXES))
         rows = jax.make_array_from_single_device_arrays(self._shape, sharding, list(self._shards.values()))
-        return Window(rows, replicate_to_mesh(weight, self._mesh))
+        return Window(rows, replicate_to_mesh(jnp.asarray(weight), self._mesh))
 
 
 @partial(jax.jit, donate_argnums=0)
