@@ -5,6 +5,7 @@ Tracker: a bank of 8 steps. With 3,000 steps of 100 inner samples it reaches KL 
     against 0.019 without it (docs/trackers.md).
 Family: the scale depends on eps. Training starts with many narrow conditionals far apart, so that no mode is lost.
     Regressions also have correlations, in a frame, because their posterior has one mode and many dimensions.
+Diffusion: the settings of civi.fit, whose trained frame serves the 100 correlated coordinates.
 Pilot: Laplace for regressions, so that the scale of the data does not matter. Mean field has no pilot: its coordinates
     would be independent in the frame of the pilot instead of the user's coordinates.
 Update: Adam with learning rate 1e-2 and cosine decay to 0.
@@ -24,6 +25,7 @@ from civi.errors import SettingError
 from civi.family import Architecture
 from civi.inference.nuts import Nuts
 from civi.inference.pilot import Laplace
+from civi.inference.recipe import fit_settings
 from civi.inference.settings import Settings
 from civi.problem import ImageArchitecture, ProblemSettings, TextArchitecture
 from civi.solver import SOLVERS, CompositionalSolver, Defaults
@@ -63,6 +65,7 @@ AUTOENCODERS: dict[str, Autoencoding] = {
 }
 TOY_STEPS, TOY_SAMPLES = 6000, Samples(stages=(50, 100, 400))
 REGRESSIONS = {"spam": 3, "nodal": 3, "nodal-25": 3, "waveform": 10, "regression": 10}
+DIFFUSIONS = {"diffusion": 100}
 
 
 def default(task: str, solver: str) -> Settings | Nuts:
@@ -71,9 +74,11 @@ def default(task: str, solver: str) -> Settings | Nuts:
         return _autoencoder(task, solver)
     if solver == "nuts":
         return Nuts()
-    if task not in REGRESSIONS:
+    if task in DIFFUSIONS and solver != "mfvb":
+        return fit_settings(solver, DIFFUSIONS[task])
+    if task not in REGRESSIONS and task not in DIFFUSIONS:
         return _toy(solver)
-    method = SOLVERS[solver](Architecture.in_frame(REGRESSIONS[task]))
+    method = SOLVERS[solver](Architecture.in_frame(REGRESSIONS.get(task, 3)))
     return Settings.of(method) if solver == "mfvb" else Settings.of(method, pilot=Laplace())
 
 
