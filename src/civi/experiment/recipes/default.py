@@ -5,6 +5,8 @@ Tracker: a bank of 8 steps. With 3,000 steps of 100 inner samples it reaches KL 
     against 0.019 without it (docs/trackers.md).
 Family: the scale depends on eps. Training starts with many narrow conditionals far apart, so that no mode is lost.
     Regressions also have correlations, in a frame, because their posterior has one mode and many dimensions.
+Ring of eight modes: a wider network, which separates the modes, and a wider start, which reaches all of them.
+Diffusion: the settings of civi.fit, whose trained frame serves the 100 correlated coordinates.
 Pilot: Laplace for regressions, so that the scale of the data does not matter. Mean field has no pilot: its coordinates
     would be independent in the frame of the pilot instead of the user's coordinates.
 Update: Adam with learning rate 1e-2 and cosine decay to 0.
@@ -24,6 +26,7 @@ from civi.errors import SettingError
 from civi.family import Architecture
 from civi.inference.nuts import Nuts
 from civi.inference.pilot import Laplace
+from civi.inference.recipe import fit_settings
 from civi.inference.settings import Settings
 from civi.problem import ImageArchitecture, ProblemSettings, TextArchitecture
 from civi.solver import SOLVERS, CompositionalSolver, Defaults
@@ -62,7 +65,9 @@ AUTOENCODERS: dict[str, Autoencoding] = {
     "ptb": TEXT,
 }
 TOY_STEPS, TOY_SAMPLES = 6000, Samples(stages=(50, 100, 400))
+RING = Architecture(hidden=(100, 100), scale=1.0, spread=4.0)
 REGRESSIONS = {"spam": 3, "nodal": 3, "nodal-25": 3, "waveform": 10, "regression": 10}
+DIFFUSIONS = {"diffusion": 100}
 
 
 def default(task: str, solver: str) -> Settings | Nuts:
@@ -71,15 +76,17 @@ def default(task: str, solver: str) -> Settings | Nuts:
         return _autoencoder(task, solver)
     if solver == "nuts":
         return Nuts()
-    if task not in REGRESSIONS:
-        return _toy(solver)
-    method = SOLVERS[solver](Architecture.in_frame(REGRESSIONS[task]))
+    if task in DIFFUSIONS and solver != "mfvb":
+        return fit_settings(solver, DIFFUSIONS[task])
+    if task not in REGRESSIONS and task not in DIFFUSIONS:
+        return _toy(task, solver)
+    method = SOLVERS[solver](Architecture.in_frame(REGRESSIONS.get(task, 3)))
     return Settings.of(method) if solver == "mfvb" else Settings.of(method, pilot=Laplace())
 
 
-def _toy(solver: str) -> Settings:
+def _toy(task: str, solver: str) -> Settings:
     """Use the same steps and growing inner samples for every solver."""
-    method = SOLVERS[solver](Architecture(), Defaults(TOY_SAMPLES))
+    method = SOLVERS[solver](RING if task == "eight-gaussians" else Architecture(), Defaults(TOY_SAMPLES))
     return Settings(method.family, replace(method.solver, steps=TOY_STEPS))
 
 
