@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from civi.estimate import Sketch
 from civi.solver import CompositionalSolver
-from civi.solver.objective import ChainRule
+from civi.objective.compositional import ChainRule
 from civi.tracker import Extrapolated, NoTracker, Pool, Smoothed, Tracker
 from civi.update import CiviAdam, FirstOrder, Samples, Update
 

@@ -1,4 +1,7 @@
-"""Objectives that are differentiated through the draws z(theta), for `civi.solver.pathwise`."""
+"""Objectives: compositional ones for `civi.solver.engine`, and pathwise ones for `civi.solver.pathwise`.
+
+The gradient of a compositional objective uses a tracked inner mean; that of a pathwise one flows through z(theta).
+"""
 
 from civi.objective.base import Pathwise, Prepared
 from civi.objective.fisher import Fisher

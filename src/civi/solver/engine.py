@@ -16,11 +16,11 @@ from jaxtyping import Array, Int, PRNGKeyArray
 
 from civi.errors import require
 from civi.estimate import Look, Sketch
+from civi.objective.compositional import OBJECTIVES, LogTrick, Objective
 from civi.parts import groups, split
 from civi.problem.base import Chunk, Problem
 from civi.settings import Choice, check_settings, self_checking
 from civi.solver.base import Info, Output, Steps
-from civi.solver.objective import OBJECTIVES, LogTrick, Objective
 from civi.tracker import TRACKERS, Auxiliary, Bank, Pool, PoolState, Tracker
 from civi.update import UPDATES, FirstOrder, Samples, SampleSizes, Update
 
