@@ -24,7 +24,7 @@ from civi.parts import split
 from civi.problem import AutoencoderProblem, make_problem
 from civi.problem.target import Framed
 from civi.problem.target.feeding import feeding, log_offset, with_window
-from civi.progress import TrainingBar
+from civi.progress import TrainingBar, time_left
 from civi.solver import RunState, Trained, train
 from civi.solver.loop import empty_history, halted, start
 
@@ -144,16 +144,17 @@ def _training_measures(trained: Trained, seconds: float) -> dict[str, Any]:
     }
 
 
-def train_seeds(plan: Plan, seeds: Sequence[int], progress: Callable[[int], None]) -> SolverResult:
+def train_seeds(plan: Plan, seeds: Sequence[int], progress: Callable[[str], None]) -> SolverResult:
     """Train all seeds in one compiled program, and evaluate each.
 
     Args:
         plan: what to run; its own seed is not used.
         seeds: the seeds.
-        progress: called with the number of steps done.
+        progress: called with a description of the current work.
     """
     settings, source = plan.settings, plan.source()
     solver = settings.solver
+    progress("pilot")
     seen = settings.pilot.look(source)
     family_keys, train_keys, measure_keys, draw_keys = jnp.stack([plan.keys(seed) for seed in seeds], axis=1)
 
@@ -177,10 +178,12 @@ def train_seeds(plan: Plan, seeds: Sequence[int], progress: Callable[[int], None
         done = int(state.done.max())
         if done % pause == 0 or done == solver.steps:
             add_point(done, float(history["seconds"][-1]), state.output)
-        progress(done)
+        left = time_left(float(history["seconds"][-1]), done, solver.steps - done)
+        progress(f"step {done} of {solver.steps}, {left}")
         interrupts.check()
 
     pause = max(1, solver.steps // POINTS)
+    progress("compiling")
     add_point(0, 0.0, params)
     problem = eqx.combine(params, fixed)
     with feeding(problem, seeds[0], settings.problem.batch) as feed:
@@ -188,6 +191,7 @@ def train_seeds(plan: Plan, seeds: Sequence[int], progress: Callable[[int], None
         trained = train(solver, problem, train_keys, watch=watch, pause_every=pause, feed=feed)
     evaluated = []
     for i in range(len(seeds)):
+        progress(f"measuring, seed {i + 1} of {len(seeds)}")
         one = eqx.combine(jax.tree.map(lambda leaf, i=i: leaf[i], trained.state.output), fixed)
         evaluated.append(plan.task.evaluate(posterior_of(one), (measure_keys[i], draw_keys[i]), "quick"))
     batch = settings.problem.batch

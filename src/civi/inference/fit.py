@@ -10,6 +10,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import numpy as np
+from rich.console import Console
 
 from civi.errors import TargetError
 from civi.inference.arguments import as_words, check_count, check_positive
@@ -30,7 +31,7 @@ from civi.problem.target import Target
 from civi.problem.target.not_finite import why_not_finite
 from civi.problem.target.numpyro_model import with_batch
 from civi.problem.target.user import batch_size, user_target
-from civi.progress import TrainingBar, console
+from civi.progress import TrainingBar, console, showing
 
 RUNS, SPREAD_DRAWS, RESERVE = 2, 2000, 0.95
 PILOT, TRAINING, EVALUATION = range(3)
@@ -85,14 +86,17 @@ def fit(
         check_positive("seconds", seconds)
     check_solver(solver)
     space: Any
-    log_p, space = user_target(target, args, kwargs, dim, example, reparam=reparam)
+    screen = screen_of(progress)
+    with showing(screen, "fit: reading the model"):
+        log_p, space = user_target(target, args, kwargs, dim, example, reparam=reparam)
     batch = batch_size(log_p)
     if batch is not None and log_p.rows > PILOT_ROWS:
         log_p = with_batch(log_p, space, PILOT_ROWS)
     settings = fit_settings(solver, log_p.dim, steps, batch)
     pilot: Any = settings.pilot
     deadline = float("inf") if seconds is None else clock.begun + RESERVE * seconds
-    with one_blas_thread(), _bar(progress, settings.solver.steps) as bar, ThreadPoolExecutor(1) as background:
+    bar = TrainingBar(screen, "fit", settings.solver.steps, at_most=True)
+    with one_blas_thread(), bar, ThreadPoolExecutor(1) as background:
         compiling = background.submit(prepare_training, settings, pilot.template(log_p))
         clock.end("reading the model")
         bar.phase("pilot")
@@ -153,7 +157,8 @@ def _prepare_evaluation(settings: Settings, found: Found, space: Callable[..., A
     prepare_draws(shapes, found.framed.template(), space)
 
 
-def _bar(progress: bool, steps: int) -> TrainingBar:
+def screen_of(progress: bool) -> Console:
+    """The console of progress bars, on the standard error; silent unless `progress` is set."""
     made = console(stderr=True)
     made.quiet = not progress
-    return TrainingBar(made, "fit", steps)
+    return made

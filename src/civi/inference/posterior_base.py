@@ -25,6 +25,7 @@ from civi.inference.report.compose import write_report
 from civi.inference.report.content import Content
 from civi.inference.save import save
 from civi.inference.warm_start import WarmStart
+from civi.page.elements import tag
 from civi.problem.target.space import VectorSpace
 
 if TYPE_CHECKING:
@@ -79,6 +80,13 @@ class Diagnosis:
             table.add_row(finding.name, f"{finding.value:.3g}", finding.verdict, finding.sentence)
         return table
 
+    def _repr_html_(self) -> str:
+        names = tag("tr", [tag("th", name) for name in ("check", "value", "verdict", "what it means")])
+        cells = [(f.name, f"{f.value:.3g}", f.verdict, f.sentence) for f in self.findings]
+        rows = [tag("tr", [tag("td", cell, style="text-align: left") for cell in row]) for row in cells]
+        title = tag("p", tag("strong", f"the fit is {self.verdict}"))
+        return tag("div", title, [tag("p", line) for line in self.advice], tag("table", names, rows))
+
     def __str__(self) -> str:
         lines = [f"{f.name}: {f.value:.3g} ({f.verdict}). {f.sentence}" for f in self.findings]
         return "\n".join([f"the fit is {self.verdict}", *self.advice, *lines])
@@ -105,6 +113,10 @@ class Posterior(ABC):
     def __repr__(self) -> str:
         lines = [f"{type(self).__name__} of {self.dim} unconstrained parameters", *self._details()]
         return "\n  ".join(line for line in [*lines, self.message] if line)
+
+    def _repr_html_(self) -> str:
+        first, *others = repr(self).split("\n")
+        return tag("div", tag("strong", first), [tag("div", line) for line in others])
 
     def _details(self) -> list[str]:
         """Further lines of the representation."""
