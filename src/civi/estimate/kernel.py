@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -50,7 +50,7 @@ def median(values: Float[Array, "I J"]) -> Float[Array, ""]:
     bits = jax.lax.bitcast_convert_type(jax.lax.stop_gradient(values).astype(jnp.float32), jnp.int32)
     wanted = (bits.size + 1) // 2
 
-    def halve(_: int, bounds: tuple[Array, Array]) -> tuple[Array, Array]:
+    def halve(_: Any, bounds: tuple[Array, Array]) -> tuple[Array, Array]:
         low, high = bounds
         middle = low + (high - low) // 2
         enough = (bits <= middle).sum() >= wanted

@@ -96,10 +96,7 @@ class Settings:
             return check_batch(source, self.problem.batch)
         solver, batch, outer = self.solver, self.problem.batch, self.outer_samples()
         trains_decoder = not isinstance(solver, PathwiseSolver) or solver.objective.trains_decoder
-        require(
-            trains_decoder,
-            "this objective does not train a decoder: autoencoders need objective=path or another solver",
-        )
+        require(trains_decoder, "an autoencoder trains a decoder, which this objective cannot: choose another solver")
         if batch is None:
             raise SettingError("an autoencoder needs a batch of data in each step: set problem.batch")
         require(batch <= source.rows, f"problem.batch ({batch}) is larger than the data ({source.rows} rows)")
