@@ -143,6 +143,18 @@ def train(
         pause_every: blocks end at every multiple of this number of steps, so that `watch` is called there.
         block: number of steps per block; by default chosen such that a block takes about `block_seconds`.
         block_seconds: see `block`.
+
+    Example:
+        >>> import civi, jax
+        >>> from civi.update import Samples
+        >>> family = civi.Architecture(hidden=(8,)).init(2, jax.random.key(0))
+        >>> problem = civi.PosteriorProblem(family, civi.LogDensity(lambda z: -0.5 * (z**2).sum(), 2))
+        >>> solver = civi.CompositionalSolver(steps=20, samples=Samples(outer=8, inner=8))
+        >>> trained = civi.train(solver, problem, jax.random.key(1))
+        >>> trained.message
+        'finished 20 steps'
+        >>> trained.problem.family.sample(jax.random.key(2), 5).shape
+        (5, 2)
     """
     begun = time.perf_counter()
     state, history = resume if resume else (start(solver, problem, key), empty_history())
