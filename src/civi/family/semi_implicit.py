@@ -41,7 +41,16 @@ def draw_outer(noise: Noise, conditional: Conditional, key: PRNGKeyArray, count:
 
 
 class SemiImplicit(eqx.Module):
-    """The semi-implicit family: noise eps, a mixing network, and the conditional q(z | eps)."""
+    """The semi-implicit family: noise eps, a mixing network, and the conditional q(z | eps).
+
+    Example:
+        >>> import civi, jax
+        >>> family = civi.Architecture(hidden=(8,)).init(2, jax.random.key(0))
+        >>> inner = family.noise.sample(jax.random.key(1), 100)
+        >>> z, log_q = family.sample_and_log_prob(jax.random.key(2), 5, inner)
+        >>> z.shape, log_q.shape
+        ((5, 2), (5,))
+    """
 
     noise: Noise
     mixing: Any = trained("mixing")
@@ -118,6 +127,12 @@ class Architecture:
 
     Starting from narrow conditionals with widely spread locations lets the mixing network find the shape first. Wide
     conditionals with a narrow spread tend to collapse to one Gaussian that covers all modes.
+
+    Example:
+        >>> import civi, jax
+        >>> family = civi.Architecture(hidden=(8,), conditional="diagonal").init(3, jax.random.key(0))
+        >>> family.sample(jax.random.key(1), 5).shape
+        (5, 3)
     """
 
     mixing: Annotated[

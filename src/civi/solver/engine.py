@@ -39,7 +39,18 @@ class EngineState(NamedTuple):
 @self_checking
 @dataclass(frozen=True)
 class CompositionalSolver:
-    """min over theta of E_nu[ f_nu( E_omega[ g_omega(theta) ] ) ] by tracking the inner mean (Algorithms 1 and 2)."""
+    """min over theta of E_nu[ f_nu( E_omega[ g_omega(theta) ] ) ] by tracking the inner mean (Algorithms 1 and 2).
+
+    Example:
+        >>> import civi
+        >>> from civi.tracker import Ring
+        >>> from civi.update import FirstOrder, Samples
+        >>> solver = civi.CompositionalSolver(
+        ...     samples=Samples(outer=64, inner=50), tracker=Ring(beta=0.3), update=FirstOrder("rmsprop", 1e-3)
+        ... )
+        >>> solver.update.rule
+        'rmsprop'
+    """
 
     steps: Steps = 3000
     samples: Annotated[Samples, "Numbers of samples per step."] = field(default_factory=Samples)
