@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from civi.estimate import Sketch
-from civi.solver import CompositionalSolver
 from civi.objective.compositional import ChainRule
+from civi.solver import CompositionalSolver
 from civi.tracker import Extrapolated, NoTracker, Pool, Smoothed, Tracker
 from civi.update import CiviAdam, FirstOrder, Samples, Update
 
