@@ -41,7 +41,7 @@ extensions = [
 exclude_patterns = ["_build", "_cache"]
 nitpicky = True
 nitpick_ignore_regex = [("py:.*", r"(?!civi\.\w+$).*")]
-suppress_warnings = ["toc.empty_glob"]
+suppress_warnings = ["toc.not_readable"]
 default_role = "code"
 
 # Pages: Markdown (MyST); those with a jupytext header are executed.
@@ -52,13 +52,14 @@ bibtex_default_style = "plain"
 nb_execution_mode = "cache"
 nb_execution_cache_path = str(CACHE / "pages" / source_digest())
 nb_execution_timeout = 600
+nb_execution_in_temp = True
 nb_execution_raise_on_error = True
 nb_execution_show_tb = True
 nb_merge_streams = True
 
 # Executed pages use the commands of this environment and share their compiled programs.
 os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
-os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT / "src"), os.environ.get("PYTHONPATH")]))
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT / "src"), str(DOCS / "figures"), os.environ.get("PYTHONPATH")]))
 os.environ["JAX_COMPILATION_CACHE_DIR"] = os.environ["CIVI_CACHE_DIR"] = str(CACHE / "programs")
 os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
 os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"

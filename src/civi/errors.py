@@ -7,7 +7,16 @@ from collections.abc import Iterable
 
 
 class CiviError(Exception):
-    """An error that the user can correct; the message says how."""
+    """An error that the user can correct; the message says how.
+
+    Example:
+        >>> import civi
+        >>> try:
+        ...     civi.Architecture(scale=-1.0)
+        ... except civi.CiviError as error:
+        ...     print(error)
+        family.scale must be positive and finite, not -1.0
+    """
 
 
 class SettingError(CiviError, ValueError):

@@ -337,7 +337,9 @@ def test_paper_has_the_family_of_its_table(task):
 def test_default_gives_all_solvers_the_same_batches(task):
     with pytest.raises(SettingError, match="nuts samples a single posterior"):
         settings_for(task, "nuts", "default")
-    every = {name: settings_for(task, name, "default") for name in SOLVERS}
+    with pytest.raises(SettingError, match=r"family\.mixing=particles is for a single posterior"):
+        settings_for(task, "pvi", "default")
+    every = {name: settings_for(task, name, "default") for name in SOLVERS if name != "pvi"}
     batches = {(one.solver.steps, one.solver.samples.outer, one.problem) for one in every.values()}
     assert len(batches) == 1
     ((_, outer, problem),) = batches

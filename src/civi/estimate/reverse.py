@@ -10,8 +10,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from civi.errors import require
-from civi.estimate.score import Draws, Scored
-from civi.family import GaussianNoise, SemiImplicit
+from civi.estimate.score import Draws, Scored, continuous_noise
+from civi.family import SemiImplicit
 from civi.settings import check_settings, self_checking
 
 
@@ -36,8 +36,7 @@ class Hmc:
 
     def init(self, family: SemiImplicit, draws: Draws) -> Float[Array, ""]:
         """The logarithm of an initial HMC step size for noise of unit scale."""
-        continuous = isinstance(family.noise, GaussianNoise)
-        require(continuous, "objective.score=hmc moves the noise, so it needs family.mixing=network")
+        continuous_noise(family)
         return jnp.log(0.1)
 
     def estimate(self, state: Float[Array, ""], family: SemiImplicit, z_J: Float[Array, "J D"], draws: Draws) -> Scored:
@@ -90,7 +89,7 @@ def reverse_conditional(
     from blackjax.mcmc import hmc  # noqa: PLC0415 start-up time
 
     kernel = hmc.build_kernel()
-    inverse_mass = jnp.full(start_J.shape[1], family.noise.scale**2)
+    inverse_mass = jnp.full(start_J.shape[1], continuous_noise(family).scale ** 2)
 
     def chain(z: Array, start: Array, context: Any, key: PRNGKeyArray) -> tuple[Array, Array]:
         def log_prob(eps: Array) -> Array:

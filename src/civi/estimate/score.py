@@ -15,7 +15,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from civi.family import Outer, SemiImplicit
+from civi.errors import SettingError
+from civi.family import GaussianNoise, Outer, SemiImplicit
 
 
 class Draws(NamedTuple):
@@ -69,6 +70,13 @@ def with_slope(
     """log q(z_j) and grad_z log q(z_j), if log_q evaluates every row of its argument independently."""
     log_q_J, pull_back = jax.vjp(log_q, z_J)
     return log_q_J, pull_back(jnp.ones_like(log_q_J))[0]
+
+
+def continuous_noise(family: SemiImplicit) -> GaussianNoise:
+    """The noise of a family, for methods that move it or draw it from a density; an error for particles."""
+    if not isinstance(family.noise, GaussianNoise):
+        raise SettingError("this method needs continuous noise: set family.mixing=network, or choose another solver")
+    return family.noise
 
 
 def conditions(family: SemiImplicit, z_J: Float[Array, "J D"]) -> Float[Array, "J C"]:

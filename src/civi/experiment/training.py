@@ -22,6 +22,7 @@ from civi.inference.posterior import AmortisedPosterior, Posterior, SemiImplicit
 from civi.parallel.mesh import on_device, on_host, place, replicate_to_mesh
 from civi.parts import split
 from civi.problem import AutoencoderProblem, make_problem
+from civi.problem.target import Framed
 from civi.problem.target.feeding import feeding, log_offset, with_window
 from civi.progress import TrainingBar, time_left
 from civi.solver import RunState, Trained, train
@@ -125,7 +126,8 @@ def posterior_of(problem: Any, **record: Any) -> Posterior:
     """The posterior of a trained problem; `record` holds the history, message and seconds of the training."""
     if isinstance(problem, AutoencoderProblem):
         return AmortisedPosterior(family=problem.family, decoder=problem.decoder, latent_dim=problem.dim, **record)
-    return SemiImplicitPosterior(family=problem.family, target=problem.target, **record)
+    target = problem.target.settled() if isinstance(problem.target, Framed) else problem.target
+    return SemiImplicitPosterior(family=problem.family, target=target, **record)
 
 
 def _training_measures(trained: Trained, seconds: float) -> dict[str, Any]:

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from civi.errors import DataError
-from civi.family import Amortised, SemiImplicit
+from civi.family import Amortised, ParticleNoise, Particles, SemiImplicit
 from civi.inference.nuts import Reference
 from civi.inference.pilot.base import Guesses
 from civi.inference.run_curve import RunCurve
@@ -134,6 +134,9 @@ def _check_noise(family: Any) -> None:
     noise = family.noise
     expect(type(noise.dim) is int and 1 <= noise.dim <= MAX_DIM, "the dimension of the noise is not a whole number")
     expect(_number(noise.scale) and noise.scale > 0, "the scale of the noise is not a positive number")
+    if isinstance(noise, ParticleNoise):
+        fits = isinstance(family.mixing, Particles) and len(family.mixing.particles) == noise.count
+        expect(fits, "the number of particles is wrong")
 
 
 def _check_dim(dim: Any) -> None:

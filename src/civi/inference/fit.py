@@ -76,6 +76,14 @@ def fit(
 
     Returns:
         The fitted posterior. Call `diagnose(key)` on it to see how far it can be trusted.
+
+    Example:
+        >>> import civi, jax.numpy as jnp
+        >>> posterior = civi.fit(lambda z: -0.5 * (z**2).sum(), dim=2, key=0, runs=1, progress=False)
+        >>> posterior.sample(1, 1000).shape
+        (1000, 2)
+        >>> posterior.diagnose(2).verdict
+        'good'
     """
     clock = Clock()
     words = as_words(key)

@@ -66,6 +66,19 @@ def load(
 
     Returns:
         The posterior, of the same kind as the one that was saved.
+
+    Example:
+        >>> import civi, jax, os, tempfile
+        >>> from civi.inference.posterior import SemiImplicitPosterior
+        >>> def log_density(z):
+        ...     return -0.5 * (z**2).sum()
+        >>> family = civi.Architecture().init(2, jax.random.key(0))
+        >>> posterior = SemiImplicitPosterior(family=family, target=civi.LogDensity(log_density, 2))
+        >>> path = os.path.join(tempfile.mkdtemp(), "fit.civi")
+        >>> posterior.save(path)
+        >>> again = civi.load(path, log_density)
+        >>> bool((again.sample(1, 10) == posterior.sample(1, 10)).all())
+        True
     """
     content, arrays = read_archive(Path(path), FORMAT, VERSION, OLDER)
     try:

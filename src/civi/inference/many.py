@@ -122,6 +122,18 @@ def fit_many(
 
     Returns:
         The posteriors as a sequence, with `verdicts`, `errors` and `keys`.
+
+    Example:
+        >>> import civi
+        >>> fits = civi.fit_many(
+        ...     lambda z, centre: -0.5 * ((z - centre) ** 2).sum(),
+        ...     [{"centre": 0.0}, {"centre": 5.0}],
+        ...     key=0, dim=2, runs=1, progress=False,
+        ... )
+        >>> fits.verdicts
+        ['good', 'good']
+        >>> [round(float(one.sample(1).mean())) for one in fits]
+        [0, 5]
     """
     begun, words = time.perf_counter(), as_words(key)
     sets = _checked(datasets)

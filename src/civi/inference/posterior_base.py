@@ -102,6 +102,18 @@ class Posterior(ABC):
         message: how training ended.
         seconds: wall time of the fit.
         phases: seconds of each phase of the fit, by name.
+
+    Example:
+        >>> import civi, jax
+        >>> from civi.inference.posterior import SemiImplicitPosterior
+        >>> family = civi.Architecture().init(2, jax.random.key(0))
+        >>> target = civi.LogDensity(lambda z: -0.5 * (z**2).sum(), 2)
+        >>> posterior = SemiImplicitPosterior(family=family, target=target)  # untrained: civi.fit trains one
+        >>> posterior.sample(1, 100).shape
+        (100, 2)
+        >>> lower, upper = posterior.log_prob([[0.0, 0.0]])
+        >>> bool(lower[0] <= upper[0])
+        True
     """
 
     constrain: Callable[[Array], Any] = field(default_factory=VectorSpace)

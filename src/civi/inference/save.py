@@ -14,7 +14,16 @@ from jaxtyping import Array
 
 import civi
 from civi.errors import OutputError
-from civi.family import Amortised, ConstantMixing, Encoder, GaussianNoise, MixingNetwork, SemiImplicit
+from civi.family import (
+    Amortised,
+    ConstantMixing,
+    Encoder,
+    GaussianNoise,
+    MixingNetwork,
+    ParticleNoise,
+    Particles,
+    SemiImplicit,
+)
 from civi.family.registry import CONDITIONALS
 from civi.files import atomically
 from civi.inference.archive import Arrays, pack, write_archive
@@ -33,6 +42,8 @@ FAMILIES: tuple[type, ...] = (
     GaussianNoise,
     MixingNetwork,
     ConstantMixing,
+    ParticleNoise,
+    Particles,
     Encoder,
     *CONDITIONALS.values(),
 )

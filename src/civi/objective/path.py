@@ -9,12 +9,21 @@ from jaxtyping import Array, Float
 
 from civi.estimate import Draws, Score
 from civi.estimate.fresh import Fresh
+from civi.estimate.proposal import Proposal
+from civi.estimate.regression import Regression
 from civi.estimate.reverse import Hmc
 from civi.family import SemiImplicit
+from civi.objective.banked import Banked
 from civi.objective.base import LogProbEach, Prepared
 from civi.settings import Choice, check_settings, self_checking
 
-SCORES: dict[str, type] = {"fresh": Fresh, "hmc": Hmc}
+SCORES: dict[str, type] = {
+    "fresh": Fresh,
+    "hmc": Hmc,
+    "proposal": Proposal,
+    "regression": Regression,
+    "bank": Banked,
+}
 
 
 @self_checking

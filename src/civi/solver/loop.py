@@ -147,6 +147,18 @@ def train(
         block_seconds: see `block`.
         feed: for data that are read while training: maps the problem without its trained arrays and the number of steps
             done to the problem with the data of the next steps, and the number of these steps.
+
+    Example:
+        >>> import civi, jax
+        >>> from civi.update import Samples
+        >>> family = civi.Architecture(hidden=(8,)).init(2, jax.random.key(0))
+        >>> problem = civi.PosteriorProblem(family, civi.LogDensity(lambda z: -0.5 * (z**2).sum(), 2))
+        >>> solver = civi.CompositionalSolver(steps=20, samples=Samples(outer=8, inner=8))
+        >>> trained = civi.train(solver, problem, jax.random.key(1))
+        >>> trained.message
+        'finished 20 steps'
+        >>> trained.problem.family.sample(jax.random.key(2), 5).shape
+        (5, 2)
     """
     begun = time.perf_counter()
     state, history = resume if resume else (start(solver, problem, key), empty_history())

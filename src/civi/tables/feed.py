@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import nullcontext
 from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple, TypeVar
@@ -93,7 +94,9 @@ class Feed:
             key = (slot, self._windows.visit(slot, self._exchange))
             rows = self._coming.pop(key).result()
             first = slot * self._windows.depth - self._first_row[device][0]
-            self._shards[device] = _replaced(self._shards[device], jax.device_put(rows, device), first)
+            alone = nullcontext() if device is None else jax.set_mesh(Mesh(np.array([device]), ("own",)))
+            with alone:
+                self._shards[device] = _replaced(self._shards[device], jax.device_put(rows, device), first)
         self._read_ahead()
 
     def _read_ahead(self) -> None:
@@ -116,7 +119,7 @@ class Feed:
             return Window(self._shards[None], jnp.asarray(weight))
         sharding = NamedSharding(self._mesh, PartitionSpec(AXES))
         rows = jax.make_array_from_single_device_arrays(self._shape, sharding, list(self._shards.values()))
-        return Window(rows, replicate_to_mesh(weight, self._mesh))
+        return Window(rows, replicate_to_mesh(jnp.asarray(weight), self._mesh))
 
 
 @partial(jax.jit, donate_argnums=0)

@@ -196,12 +196,14 @@ def _exchanged(found: Mapping[int, Part]) -> list[Part]:
 
 
 def _packed(found: Mapping[int, Part]) -> bytes:
-    file, arrays = io.BytesIO(), {}
+    file = io.BytesIO()
+    arrays: dict[str, np.ndarray] = {}
     for index, part in found.items():
-        named = {"moments": part.moments, **dict(zip(("a", "b", "c", "d"), [*part.samples, *part.codes], strict=True))}
-        arrays |= {f"{index} {name}": array for name, array in named.items()}
+        content = (part.moments, *part.samples, *part.codes)
+        arrays |= {f"{index} {name}": array for name, array in zip(("moments", *"abcd"), content, strict=True)}
     heads = {index: (part.rows, part.kinds) for index, part in found.items()}
-    np.savez(file, heads=np.frombuffer(json.dumps(heads, default=str).encode(), np.uint8), **arrays)
+    named: Any = {"heads": np.frombuffer(json.dumps(heads, default=str).encode(), np.uint8), **arrays}
+    np.savez(file, **named)
     return file.getvalue()
 
 

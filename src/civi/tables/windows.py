@@ -1,7 +1,7 @@
 """Which rows of a table are in memory at which step: a window of slots, each with rows of one group.
 
 A mini-batch takes random rows of the window. Every few steps, the rows of one slot are exchanged for rows of the slot's
-next group. The groups are dealt to the slots at random, and every slot goes through its own groups in a new random order
+next group. The groups are dealt to the slots at random, and every slot goes through its groups in a new random order
 in each epoch. All of it is a function of the seed and the step: a resumed run sees the same rows, and a slot may belong
 to any process, which then reads the groups of its own slots only.
 """

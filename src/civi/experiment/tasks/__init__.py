@@ -36,14 +36,30 @@ def _images(summary: str) -> Entry:
     return Entry(summary, "images", "images")
 
 
+def _network(summary: str) -> Entry:
+    return Entry(summary, "network", "network")
+
+
 TASKS: dict[str, Entry] = {
     "two-modal": _toy("0.5 N((-2, 0), I) + 0.5 N((2, 0), I)"),
     "star": _toy("0.5 N(0, [[2, 1.8], [1.8, 2]]) + 0.5 N(0, [[2, -1.8], [-1.8, 2]])"),
     "banana": _toy("(a, b - a^2 - 1) with (a, b) ~ N(0, [[1, 0.9], [0.9, 1]])"),
+    "eight-gaussians": _toy("a ring of eight separated modes: N(m, 0.25 I) with the m on a circle of radius 4"),
+    "student": _toy("heavy tails: A t, where t has independent Student t entries with 2 degrees of freedom"),
     "spam": _regression("logistic regression, z in R^3: 2,000 e-mails of UCI spambase, two word frequencies"),
     "nodal": _regression("logistic regression, z in R^6: nodal involvement of 53 patients"),
     "nodal-25": _regression("as nodal, with the published split: 25 patients to train, 28 to test"),
     "waveform": _regression("logistic regression, z in R^22: 400 waves of 21 measurements"),
+    "diffusion": Entry("diffusion in a double well, path z in R^100 given 20 observations", "diffusion", "diffusion"),
+    "bnn-boston": _network("Bayesian neural network, z in R^753: prices of 506 suburbs of Boston"),
+    "bnn-concrete": _network("Bayesian neural network, z in R^503: strength of 1,030 samples of concrete"),
+    "bnn-power": _network("Bayesian neural network, z in R^303: output of a power plant in 9,568 hours"),
+    "bnn-wine": _network("Bayesian neural network, z in R^653: quality of 1,599 red wines"),
+    "bnn-yacht": _network("Bayesian neural network, z in R^403: resistance of 308 yachts"),
+    "bnn-protein": _network("Bayesian neural network, z in R^553: structure of 45,730 proteins"),
+    "bnn-pvi-concrete": _network("as bnn-concrete, with the protocol of PVI: 10 hidden units, fixed noise, z in R^101"),
+    "bnn-pvi-yacht": _network("as bnn-yacht, with the protocol of PVI, z in R^81"),
+    "bnn-pvi-protein": _network("as bnn-protein, with the protocol of PVI, z in R^111"),
     "mnist": _images("autoencoder, z in R^10: 50,000 handwritten digits, static binarisation"),
     "mnist-dynamic": _images("as mnist, with 60,000 digits binarised anew in every batch"),
     "fashion-mnist": _images("autoencoder, z in R^10: 60,000 pieces of clothing"),

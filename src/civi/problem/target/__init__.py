@@ -11,13 +11,26 @@ from civi.problem.target.base import (
     check_values,
     log_prob_each,
 )
+from civi.problem.target.bayesian_network import BayesianNetwork
+from civi.problem.target.diffusion import ConditionedDiffusion
 from civi.problem.target.frame import Frame, Framed, LowRankFrame, inward, log_volume, outward, unframed
 from civi.problem.target.regression import LogisticRegression
-from civi.problem.target.toy import Banana, GaussianMixture, banana, star, two_modal
+from civi.problem.target.toy import (
+    Banana,
+    GaussianMixture,
+    StudentProduct,
+    banana,
+    eight_gaussians,
+    star,
+    student,
+    two_modal,
+)
 
 __all__ = [
     "Banana",
     "BatchedTarget",
+    "BayesianNetwork",
+    "ConditionedDiffusion",
     "Frame",
     "Framed",
     "GaussianMixture",
@@ -25,17 +38,20 @@ __all__ = [
     "LogisticRegression",
     "LowRankFrame",
     "SampledTarget",
+    "StudentProduct",
     "Target",
     "banana",
     "batch_of",
     "check_batch",
     "check_shape",
     "check_values",
+    "eight_gaussians",
     "inward",
     "log_prob_each",
     "log_volume",
     "outward",
     "star",
+    "student",
     "two_modal",
     "unframed",
 ]

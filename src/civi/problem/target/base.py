@@ -101,7 +101,14 @@ def check_batch(target: Any, count: int | None) -> None:
 
 
 class LogDensity(eqx.Module):
-    """A user's log density as a target."""
+    """A user's log density as a target.
+
+    Example:
+        >>> import civi, jax.numpy as jnp
+        >>> target = civi.LogDensity(lambda z: -0.5 * (z**2).sum(), dim=2)
+        >>> float(target.log_prob(jnp.array([1.0, 2.0])))
+        -2.5
+    """
 
     function: Callable[[Array], Array] = eqx.field(static=True)
     dim: int = eqx.field(static=True)

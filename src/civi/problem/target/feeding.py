@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
-import equinox as eqx
 from jax.sharding import Mesh
 
-from civi.problem.target.frame import unframed
+from civi.problem.target.frame import Framed
 from civi.problem.target.streamed import StreamedRegression
 from civi.tables.feed import Window
 
@@ -26,8 +26,8 @@ def feeding(
         batch: number of rows per step.
         mesh: the device mesh; None for a single device.
     """
-    target = unframed(getattr(problem, "target", None))
-    if not isinstance(target, StreamedRegression) or batch is None:
+    target = streamed_part(problem)
+    if target is None or batch is None:
         yield None
         return
     with target.feed(seed, batch, mesh) as feed:
@@ -41,11 +41,21 @@ def feeding(
 
 def with_window(problem: Any, window: Window | None) -> Any:
     """The problem with these rows in memory; unchanged if it has all its data."""
-    if not isinstance(unframed(getattr(problem, "target", None)), StreamedRegression):
+    target = streamed_part(problem)
+    if target is None:
         return problem
-    return eqx.tree_at(lambda one: unframed(one.target).window, problem, window, is_leaf=lambda leaf: leaf is None)
+    filled = replace(target, window=window)
+    framed = isinstance(problem.target, Framed)
+    return replace(problem, target=replace(problem.target, target=filled) if framed else filled)
+
+
+def streamed_part(problem: Any) -> StreamedRegression | None:
+    """The streamed target of the problem, without its frame; None if the problem has all its data."""
+    target = getattr(problem, "target", None)
+    target = target.target if isinstance(target, Framed) else target
+    return target if isinstance(target, StreamedRegression) else None
 
 
 def log_offset(target: Any) -> float:
     """What must be added to log densities of this target, in double precision; 0 unless it is relative to an origin."""
-    return getattr(unframed(target), "offset", 0.0)
+    return getattr(target.target if isinstance(target, Framed) else target, "offset", 0.0)

@@ -182,6 +182,10 @@ class Framed(eqx.Module):
         """The same with a frame that is not trained; for arrays that are given by their shapes."""
         return Framed(self.target, self.frame.frame, self.log_p, self.slope)
 
+    def settled(self) -> Framed:
+        """The target in its own frame, which is no longer trained."""
+        return self.with_trained(self.frame) if hasattr(self.frame, "settled") else self
+
     def with_trained(self, trained: Any) -> Framed:
         """The target in a frame that is no longer trained; `trained` has the trained arrays of the adaptive frame."""
         return Framed(self.target, self.frame.settled(trained), self.log_p, self.slope)

@@ -9,6 +9,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from civi.parallel.mesh import shard
 from civi.parts import constant, data_rows
+from civi.problem.target.rows import sum_over_rows
 
 ROWS = 10_000
 
@@ -40,18 +41,8 @@ class LogisticRegression(eqx.Module):
         return self.weight * self._log_likelihood(z) - 0.5 * standard @ standard - log_volume
 
     def _log_likelihood(self, z: Float[Array, " D"]) -> Float[Array, ""]:
-        """Process ROWS rows at a time, so that the memory for many z does not grow with the number of rows."""
-        blocks, x = self.rows // ROWS, self.x[: self.rows]
-        if blocks < 2:
-            return _log_bernoulli(x, self.y, z)
-
-        @jax.checkpoint
-        def add(total: Array, rows: tuple[Array, Array]) -> tuple[Array, None]:
-            return total + _log_bernoulli(*rows, z), None
-
-        whole = (x[: blocks * ROWS].reshape(blocks, ROWS, -1), self.y[: blocks * ROWS].reshape(blocks, ROWS))
-        rest = _log_bernoulli(x[blocks * ROWS :], self.y[blocks * ROWS :], z)
-        return jax.lax.scan(add, rest, whole)[0]
+        """Process ROWS rows at a time."""
+        return sum_over_rows(lambda x, y: _log_bernoulli(x, y, z), self.x[: self.rows], self.y, ROWS)
 
     def batch(self, key: PRNGKeyArray, count: int) -> LogisticRegression:
         """The posterior on a mini-batch of `count` rows, drawn with replacement."""

@@ -143,7 +143,7 @@ class StreamedRegression(eqx.Module):
     sample: WeightedRows
     tilt: Float[Array, " D"]
     window: Window | None = data_rows()
-    stream: RegressionStream = eqx.field(static=True, default=None)  # type: ignore[assignment]
+    stream: RegressionStream = eqx.field(static=True, default=None)
     offset: float = eqx.field(static=True, default=0.0)
 
     @classmethod

@@ -1,6 +1,7 @@
-"""The three toy targets, exactly as in appendix B: normalised log densities and exact samplers.
+"""Toy targets in two dimensions: normalised log densities and exact samplers.
 
-The "banana" and "multimodal" targets of other papers have different constants, so results are not comparable.
+Two-modal, star and banana are exactly those of appendix B. The "banana" and "multimodal" targets of other papers may
+have different constants; then results are not comparable.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import logsumexp
+from jax.scipy.stats import t as student_t
 from jaxtyping import Array, Float, PRNGKeyArray
 
 LOG_2PI = float(np.log(2 * np.pi))
@@ -64,6 +66,29 @@ class Banana(eqx.Module):
         return jnp.stack([a, b - a**2 - 1], axis=1)
 
 
+class StudentProduct(eqx.Module):
+    """z = A t, where the entries of t are independent Student t variables with `freedom` degrees of freedom.
+
+    With 2 degrees of freedom the variance is infinite. `whitening` is A^-1.
+    """
+
+    factor: Float[Array, "D D"]
+    whitening: Float[Array, "D D"]
+    freedom: float = eqx.field(static=True)
+
+    @property
+    def dim(self) -> int:
+        return len(self.factor)
+
+    def log_prob(self, z: Float[Array, " D"]) -> Float[Array, ""]:
+        log_volume = jnp.linalg.slogdet(self.factor)[1]
+        return student_t.logpdf(self.whitening @ z, self.freedom).sum() - log_volume
+
+    def sample(self, key: PRNGKeyArray, count: int) -> Float[Array, "N D"]:
+        """Exact draws."""
+        return jax.random.t(key, self.freedom, (count, self.dim)) @ self.factor.T
+
+
 def two_modal() -> GaussianMixture:
     """0.5 N((-2, 0), I) + 0.5 N((2, 0), I)."""
     return GaussianMixture.of(np.array([[-2.0, 0.0], [2.0, 0.0]]), np.stack([np.eye(2)] * 2))
@@ -78,3 +103,15 @@ def star() -> GaussianMixture:
 def banana() -> Banana:
     """The banana of appendix B: (a, b) ~ N(0, [[1, 0.9], [0.9, 1]])."""
     return Banana(GaussianMixture.of(np.zeros((1, 2)), np.array([[[1.0, 0.9], [0.9, 1.0]]])))
+
+
+def eight_gaussians() -> GaussianMixture:
+    """Eight equally weighted N(m, 0.25 I) with the m on a circle of radius 4, six standard deviations apart."""
+    angles = np.arange(8) * np.pi / 4
+    return GaussianMixture.of(4 * np.stack([np.cos(angles), np.sin(angles)], axis=1), np.stack([0.25 * np.eye(2)] * 8))
+
+
+def student() -> StudentProduct:
+    """A t with A = [[1, 0], [0.8, 0.6]] and independent Student t variables with 2 degrees of freedom."""
+    factor = np.array([[1.0, 0.0], [0.8, 0.6]])
+    return StudentProduct(jnp.asarray(factor, float), jnp.asarray(np.linalg.inv(factor), float), 2.0)

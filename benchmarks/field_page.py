@@ -1,0 +1,144 @@
+"""The page of the table of the field: a table per task with published figures beside ours, and one figure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from civi.errors import OutputError
+from civi.experiment.report.figure_file import save_figure
+from civi.experiment.tasks import TASKS
+from civi.files import write_text
+
+mpl.use("Agg")
+BEGIN, END = "<!-- field: begin -->", "<!-- field: end -->"
+PUBLISHED: dict[str, Any] = json.loads(Path(__file__).with_name("field_published.json").read_text())
+RELATIVE = "sliced_wasserstein / floor"
+COLUMNS: dict[str, tuple[str, ...]] = {
+    "toy": ("kl", RELATIVE, "mode_share_min", "tail_ratio_99.9"),
+    "regression": (RELATIVE, "neg_elbo", "sd_ratio_min", "mean_error_max"),
+    "diffusion": (RELATIVE, "neg_elbo", "sd_ratio_min", "mean_error_max", "marginal_log_density"),
+    "network": ("rmse", "nll", "coverage_50", "coverage_90", "calibration_error", "neg_elbo"),
+}
+Result = dict[str, Any]
+
+
+def values(result: Result, column: str) -> np.ndarray:
+    """A measure of the seeds that did not diverge; empty if the task or the solver does not have it."""
+    if "refused" in result:
+        return np.zeros(0)
+    pairs = zip(result["measures"], result["diverged"], strict=True)
+    rows = [row for row, diverged in pairs if diverged is None]
+    if column == RELATIVE:
+        pair = ("sliced_wasserstein", "sliced_wasserstein_floor")
+        found = [row[pair[0]] / row[pair[1]] for row in rows if None not in (row.get(pair[0]), row.get(pair[1]))]
+    else:
+        found = [row[column] for row in rows if row.get(column) is not None]
+    return np.array(found, float)
+
+
+def ordered(results: Sequence[Result], column: str) -> list[Result]:
+    """Smallest mean of the column first; solvers without a value last, refused ones left out."""
+
+    def key(result: Result) -> tuple[bool, float]:
+        found = values(result, column)
+        return not len(found), float(found.mean()) if len(found) else 0.0
+
+    return sorted((result for result in results if "refused" not in result), key=key)
+
+
+def table(task: str, results: Sequence[Result]) -> str:
+    """The table of a task in Markdown, best first: mean over seeds, with the sd over seeds in brackets."""
+    columns = [name for name in COLUMNS[TASKS[task].module] if any(len(values(one, name)) for one in results)]
+    lines = [["solver", "settings", *columns, "steps", "seconds", "diverged"]]
+    lines.append(["---"] * len(lines[0]))
+    for one in ordered(results, columns[0]) if columns else ():
+        diverged = sum(step is not None for step in one["diverged"])
+        ended = f"{diverged} of {len(one['diverged'])}" if diverged else "-"
+        cells = [_cell(values(one, name)) for name in columns]
+        lines.append([one["solver"], one["kind"], *cells, str(one["steps"]), f"{one['seconds']:.1f}", ended])
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _cell(found: np.ndarray) -> str:
+    if not len(found):
+        return "-"
+    spread = f" ({found.std(ddof=1):.2g})" if len(found) > 1 else ""
+    return f"{found.mean():.4g}{spread}"
+
+
+def published(task: str) -> str:
+    """The published figures of a task as a Markdown table, with their sources; empty if there are none."""
+    rows = PUBLISHED["figures"].get(task, [])
+    if not rows:
+        return ""
+    lines = ["| published | figure | value | source |", "|---|---|---|---|"]
+    lines += [f"| {row['method']} | {row['figure']} | {row['value']} | {row['source']} |" for row in rows]
+    return "\n".join(lines)
+
+
+def write_page(results: Sequence[Result], page: Path, figure: str, seconds: float, seeds: int) -> None:
+    """Replace what is between the markers of the page.
+
+    Args:
+        results: the results of all cells so far.
+        page: the Markdown file.
+        figure: path of the figure, relative to the page.
+        seconds: seconds of training per seed.
+        seeds: number of seeds.
+    """
+    text = page.read_text() if page.exists() else f"# The table of the field\n\n{BEGIN}\n{END}\n"
+    if BEGIN not in text or END not in text:
+        raise OutputError(f"{page} lacks the lines {BEGIN} and {END}: add them where the tables belong")
+    parts = [
+        f"{seeds} seeds, {seconds:g} seconds of training per seed for the settings `equal`. Each entry is the mean "
+        "over the seeds that did not diverge, with their standard deviation in brackets.",
+        f"![Quality of every solver on every task]({figure})",
+    ]
+    for task, group in groupby(results, key=lambda one: one["task"]):
+        cells = list(group)
+        refused = "; ".join(
+            f"{one['solver']} ({one['refused']})" for one in cells if "refused" in one and one["kind"] == "equal"
+        )
+        parts += [f"### {task}", TASKS[task].summary + ".", table(task, cells), published(task)]
+        parts += [PUBLISHED["remarks"].get(task, ""), f"Left out: {refused}." if refused else ""]
+    body = "\n\n".join(part for part in parts if part)
+    before, after = text.split(BEGIN)[0], text.split(END)[1]
+    write_text(page, f"{before}{BEGIN}\n\n{body}\n\n{END}{after}")
+
+
+def draw_field(results: Sequence[Result], path: Path) -> None:
+    """Draw one panel per task: the first measure of every solver, with the range over seeds."""
+    by_task = {task: list(group) for task, group in groupby(results, key=lambda one: one["task"])}
+    wide = min(4, len(by_task))
+    tall = -(-len(by_task) // wide)
+    figure = Figure(figsize=(4.2 * wide, 3.6 * tall), layout="constrained")
+    panels = figure.subplots(tall, wide, squeeze=False).ravel()
+    for axes, (task, cells) in zip(panels, by_task.items(), strict=False):
+        _draw_task(axes, task, cells)
+    for axes in panels[len(by_task) :]:
+        axes.set_visible(False)
+    save_figure(figure, path, dpi=110)
+
+
+def _draw_task(axes: Axes, task: str, cells: list[Result]) -> None:
+    column = COLUMNS[TASKS[task].module][0]
+    shown = [one for one in ordered(cells, column) if len(values(one, column))][::-1]
+    for place, one in enumerate(shown):
+        found, colour = values(one, column), "tab:blue" if one["kind"] == "equal" else "tab:orange"
+        axes.plot([found.min(), found.max()], [place, place], color=colour, linewidth=3, alpha=0.4)
+        axes.plot(found.mean(), place, "o", color=colour, markersize=4)
+    labels = [one["solver"] + (" (paper)" if one["kind"] == "paper" else "") for one in shown]
+    axes.set_yticks(range(len(shown)), labels, fontsize=7)
+    if all((values(one, column) > 0).all() for one in shown):
+        axes.set_xscale("log")
+    axes.set(title=task, xlabel=column)
+    axes.grid(axis="x", alpha=0.3)

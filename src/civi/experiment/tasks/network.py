@@ -1,0 +1,113 @@
+"""Regression with Bayesian neural networks on the UCI tables, evaluated by predictions of test rows.
+
+bnn-TABLE: the protocol of KSIVI. 50 hidden units, the 90/10 split of random_state 42, precisions of noise and weights
+    with Gamma(1, 0.1) priors. KSIVI fixes both precisions at values found by another method and keeps 10 % of the
+    training rows for that; here they are part of z, and all training rows are used.
+bnn-pvi-TABLE: the protocol of PVI. 10 hidden units, an 80/20 split, noise of standard deviation 0.01 and weights of
+    standard deviation 5, both fixed. PVI reports the RMSE of standardised targets (`rmse_standardised`).
+
+Networks are trained on standardised targets; predictions and the sd of the noise are rescaled to the units of y before
+they are scored.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from civi.experiment.data.uci import SplitTable, uci_table
+from civi.experiment.report import DrawsBySolver
+from civi.experiment.report.network_figure import draw_predictions
+from civi.experiment.tasks.posterior import LogDensityOfQ, PosteriorTask
+from civi.inference.diagnose import Bounds
+from civi.inference.diagnose.regression import regression_scores
+from civi.problem.target import BayesianNetwork
+
+
+class Protocol(NamedTuple):
+    """How a published comparison sets up its networks; None: the precision is part of z."""
+
+    hidden: int
+    test: float
+    noise_sd: float | None
+    weight_sd: float | None
+
+
+KSIVI = Protocol(50, 0.1, None, None)
+PVI = Protocol(10, 0.2, 0.01, 5.0)
+SEED = 42
+
+
+@cache
+def _load(table: str, test: float) -> SplitTable:
+    return uci_table(table, test, SEED)
+
+
+@dataclass(frozen=True)
+class NetworkTask(PosteriorTask):
+    """A Bayesian neural network on a table.
+
+    Attributes:
+        table: name of the table.
+        protocol: the protocol of a published comparison.
+    """
+
+    table: str = ""
+    protocol: Protocol = KSIVI
+    primary_metric: str = "nll"
+    secondary_metric: str = "rmse"
+    draws: int = 1000
+    outer: int = 200
+    inner: int = 2000
+    quick_outer: int = 50
+    quick_inner: int = 200
+
+    def source(self) -> BayesianNetwork:
+        data, protocol = self.data(), self.protocol
+        rows = (jnp.asarray(data.x_train, float), jnp.asarray(data.y_train, float))
+        return BayesianNetwork(*rows, protocol.hidden, protocol.noise_sd, protocol.weight_sd)
+
+    def data(self) -> SplitTable:
+        """The table with its training and test rows."""
+        return _load(self.table, self.protocol.test)
+
+    def measure(self, draws: np.ndarray, bounds: Bounds | None) -> dict[str, Any]:
+        data = self.data()
+        scores = regression_scores(*self.predictions(draws), data.y_test)
+        rows = {"train_rows": len(data.y_train), "test_rows": len(data.y_test)}
+        return scores | {"rmse_standardised": scores["rmse"] / data.y_sd} | rows
+
+    def predictions(self, draws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Predictions of the test rows (draw, row) and the sd of the noise of each draw, both in the units of y."""
+        data = self.data()
+        found = _predict(self.source(), jnp.asarray(draws, float), jnp.asarray(data.x_test, float))
+        predicted, log_precision = (np.asarray(part, np.float64) for part in found)
+        return data.y_mean + data.y_sd * predicted, data.y_sd * np.exp(-0.5 * log_precision)
+
+    def picture(self, log_q: LogDensityOfQ | None, draws: DrawsBySolver, folder: Path) -> list[Path]:
+        return [self._figure(draws, folder)]
+
+    def draw_comparison(self, draws: DrawsBySolver, folder: Path) -> None:
+        self._figure(draws, folder)
+
+    def _figure(self, draws: DrawsBySolver, folder: Path) -> Path:
+        predicted = {solver: self.predictions(values) for solver, values in draws.items()}
+        return draw_predictions(predicted, self.data().y_test, folder / "predictions.png", self.name)
+
+
+@eqx.filter_jit
+def _predict(target: BayesianNetwork, draws: jax.Array, x: jax.Array) -> tuple[jax.Array, jax.Array]:
+    return jax.lax.map(lambda z: (target.predict(z, x), target.unpack(z).log_noise_precision), draws)
+
+
+def network(name: str) -> NetworkTask:
+    """The task of this name: bnn-TABLE, or bnn-pvi-TABLE."""
+    table = name.rsplit("-", 1)[-1]
+    return NetworkTask(name, table=table, protocol=PVI if name.startswith("bnn-pvi-") else KSIVI)

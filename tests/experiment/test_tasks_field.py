@@ -1,0 +1,86 @@
+"""The tasks beyond the paper: separated modes, heavy tails and the diffusion; their measures, figures and settings."""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from matplotlib.image import imread
+
+from civi.experiment.recipes import settings_for
+from civi.experiment.tasks import find_task
+from civi.experiment.tasks.toy import shape_measures
+from civi.experiment.training import posterior_of
+from civi.family import Architecture
+from civi.inference.nuts import Nuts, Reference
+from civi.inference.pilot import Gaussian, NoPilot
+from civi.inference.recipe import fit_settings
+from civi.problem import PosteriorProblem
+from civi.problem.target import Frame, Framed, eight_gaussians, student
+
+
+def test_shares_of_modes_are_equal_for_exact_draws_and_zero_for_a_lost_mode():
+    target = eight_gaussians()
+    draws = np.asarray(target.sample(jax.random.key(0), 8000))
+    shares = shape_measures(target, draws)
+    error = 4.5 * np.sqrt(7 / 8000)
+    assert 1 - error < shares["mode_share_min"] < 1 < shares["mode_share_max"] < 1 + error
+    kept = draws[np.linalg.norm(draws - [4, 0], axis=1) > 1.5 + 0.5]
+    assert shape_measures(target, kept)["mode_share_min"] < 0.01
+
+
+def test_tails_are_measured_in_the_coordinates_in_which_they_are_independent():
+    target = student()
+    draws = np.asarray(target.sample(jax.random.key(0), 20_000))
+    assert shape_measures(target, draws)["tail_ratio_99"] == pytest.approx(1, abs=4.5 / np.sqrt(400))
+    assert abs(shape_measures(target, 1.5 * draws)["tail_ratio_99"] - 1) > 0.4
+
+
+@pytest.fixture
+def reference(monkeypatch):
+    """Correlated normal draws in place of a long run of NUTS."""
+    rng = np.random.default_rng(0)
+    draws = (0.1 * rng.normal(size=(2, 400, 100))).cumsum(-1).astype(np.float32)
+    found = Reference(draws, np.ones(100), np.full(100, 800.0), 0)
+    monkeypatch.setattr(Nuts, "cached", lambda *_: found)
+    return draws.reshape(-1, 100)
+
+
+def test_the_diffusion_is_measured_against_its_reference(reference):
+    task = find_task("diffusion")
+    exact, narrow = task.measure(reference, None), task.measure(0.7 * reference, None)
+    assert exact["sliced_wasserstein"] < 1.5 * exact["sliced_wasserstein_floor"]
+    assert narrow["sliced_wasserstein"] > 3 * exact["sliced_wasserstein"]
+    assert narrow["sd_ratio_max"] == pytest.approx(0.7, abs=1e-3)
+    assert narrow["marginal_log_density"] < exact["marginal_log_density"] - 1
+    assert exact["marginal_log_density_reference"] == pytest.approx(exact["marginal_log_density"], abs=3)
+
+
+def test_the_figure_of_the_diffusion_shows_reference_and_fit(reference, tmp_path):
+    (file,) = replace(find_task("diffusion"), draws=800).picture(None, {"civi": 0.9 * reference}, tmp_path)
+    image = imread(file)
+    assert file.name == "paths.png"
+    assert image.shape[0] > 500
+    assert image.std() > 0.05
+
+
+def test_default_settings_of_the_new_tasks():
+    assert settings_for("diffusion", "civi", "default") == fit_settings("civi", 100)
+    assert isinstance(settings_for("diffusion", "sivi", "default").pilot, Gaussian)
+    assert isinstance(settings_for("diffusion", "mfvb", "default").pilot, NoPilot)
+    ring = settings_for("eight-gaussians", "civi", "default").family
+    assert (ring.hidden, ring.spread) == ((100, 100), 4.0)
+    assert settings_for("student", "civi", "default") == settings_for("star", "civi", "default")
+
+
+def test_a_posterior_keeps_the_trained_frame():
+    target = eight_gaussians()
+    frame = Frame(jnp.array([1.0, -1.0]), jnp.array([[2.0, 0.0], [0.5, 0.7]])).adaptive()
+    frame = replace(frame, lower=jnp.array([[9.0, 9.0], [0.3, 9.0]]))
+    problem = PosteriorProblem(Architecture().init(2, jax.random.key(0)), Framed.at(target, frame))
+    settled = posterior_of(problem).target
+    assert isinstance(settled.frame, Frame)
+    w = jnp.array([0.4, -1.3])
+    assert settled.log_prob(w) == pytest.approx(float(problem.target.log_prob(w)), rel=1e-5)
+    assert settled.log_prob(w) != pytest.approx(float(Framed.at(target, frame.frame).log_prob(w)), rel=1e-2)
