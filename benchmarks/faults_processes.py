@@ -49,7 +49,7 @@ PHASES = {
     "writing draws": "write_draws",
     "figures": "draw_history",
 }
-SAVED = {kind: ("checkpoints/0", "checkpoints/[1-9]*0") for kind in RUNS}
+SAVED = dict.fromkeys(RUNS, ("checkpoints/0", "checkpoints/[1-9]*0"))
 SAVED["comparison"] = ("solvers", "solvers/*.npz")
 SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
 
