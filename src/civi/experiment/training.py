@@ -56,7 +56,7 @@ def run_training(plan: Plan, source: Any, context: RunContext) -> tuple[Posterio
     team.leave()
     history = trained.history | {"neg_elbo": trained.history["neg_elbo"] - log_offset(seen)}
     record = {"history": history, "message": trained.message, "seconds": trained.seconds}
-    return posterior_of(with_window(trained.problem, None), **record), _training_measures(
+    return posterior_of(with_window(trained.problem), **record), _training_measures(
         trained, time.perf_counter() - begun
     )
 
