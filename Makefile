@@ -6,7 +6,7 @@ OUT ?= runs/$(TASK)-$(SOLVER)-$(RECIPE)-$(SEED)
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup run test check clean
+.PHONY: setup run test check package docs clean
 
 setup: .venv/ready
 
@@ -28,5 +28,15 @@ check: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 
+package: setup
+	.ci/package
+
+.venv/docs-ready: .venv/ready
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[docs]'
+	touch $@
+
+docs: .venv/docs-ready
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --jobs 2 --quiet docs docs/_build
+
 clean:
-	rm -rf .venv runs .pytest_cache .ruff_cache .mypy_cache .import_linter_cache
+	rm -rf .venv runs docs/_build docs/_cache .pytest_cache .ruff_cache .mypy_cache .import_linter_cache

@@ -22,6 +22,7 @@ import numpy as np
 import optax
 
 from civi.experiment.plan import Plan
+from civi.experiment.recipes.own_papers import OWN_PAPERS
 from civi.experiment.recipes.paper import GRID, OWN_CONSTANTS
 from civi.parts import split
 from civi.problem import make_problem
@@ -31,7 +32,7 @@ from civi.solver.loop import empty_history, start
 from civi.update import UPDATES, Update
 
 TASKS = {"toys": ("star", None), "regressions": ("nodal", 200), "autoencoders": ("mnist", 300)}
-SEARCHED = [solver for solver in SOLVERS if solver not in OWN_CONSTANTS]
+SEARCHED = [solver for solver in SOLVERS if solver not in (*OWN_CONSTANTS, *OWN_PAPERS)]
 SEED = 1000
 
 

@@ -40,7 +40,7 @@ def by_refine(case: ModelCase, key: int) -> Row:
             lambda: civi.fit(case.model, *case.args, key=key, progress=False, **case.kwargs)
         )
         chains, seconds, cpu = clocked(lambda: posterior.refine(key + 1, draws=DRAWS, chains=CHAINS))
-    data = chains.to_inference_data(0).posterior
+    data = chains.to_datatree(0)["posterior"]
     latent = posterior.constrain.origin.sites.latent
     quality = _quality({name: data[name].values for name in latent})
     found = {"fit_seconds": fit_seconds, "fit_cpu": fit_cpu, "seconds": seconds, "cpu": cpu}

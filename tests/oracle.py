@@ -7,6 +7,7 @@ import numpy as np
 
 from civi.family import Architecture
 from civi.problem import PosteriorProblem
+from civi.settings import override
 from civi.solver import SOLVERS, train
 from civi.solver.loop import Trained
 from linear_gaussian import gaussian_target, neg_elbo
@@ -18,15 +19,28 @@ LITERAL = "civi-paper"
 TRACKED_SGD = ("scgd", "asc-pg")
 NESTED = ("nmc-adam", "nmc-rmsprop", "nmc-sgd")
 EXPLICIT = ("mfvb", "fullrank")
+SMALL_FLOW = ["reverse.layers=2", "reverse.hidden=16"]
+FIELD: dict[str, list[str]] = {
+    "bsivi": ["samples.outer=64"],
+    "aisivi": ["samples.inner=8", *(f"objective.score.{text}" for text in SMALL_FLOW)],
+    "iwhvi": ["samples.outer=64", "samples.inner=4", *(f"objective.{text}" for text in SMALL_FLOW)],
+    "divi": ["objective.score.hidden=16", "objective.score.training.draws=256"],
+    "kpg": ["samples.outer=64"],
+    "ksivi": ["samples.outer=64"],
+    "sivi-sm": ["objective.hidden=16", "objective.training.learning_rate=0.01"],
+    "pvi": ["samples.outer=100"],
+}
 
 
 @functools.cache
 def fitted(name: str) -> Trained:
-    """The result of a solver on the oracle problem."""
+    """The result of a solver on the oracle problem; those of FIELD have small networks and few steps."""
     method = SOLVERS[name](LINEAR)
+    settings = FIELD.get(name, [])
+    solver = override(method.solver, [*settings, "steps=1200"]) if settings else method.solver
     family_key, train_key = jax.random.split(jax.random.key(0))
     problem = PosteriorProblem(method.family.init(2, family_key), gaussian_target())
-    return train(method.solver, problem, train_key)
+    return train(solver, problem, train_key)
 
 
 def reports_too_little(name: str) -> bool:

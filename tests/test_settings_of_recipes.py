@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 from civi.cli.main import app
 from civi.errors import SettingError
 from civi.estimate import Sketch
+from civi.estimate.reverse import Hmc
 from civi.experiment.recipes import METHODS, settings_for
 from civi.experiment.tasks import TASKS
 from civi.family import Architecture
@@ -18,7 +19,6 @@ from civi.inference.pilot import Gaussian, Laplace
 from civi.inference.settings import Settings
 from civi.problem import ImageArchitecture, ProblemSettings
 from civi.solver import CompositionalSolver, LogTrick
-from civi.solver.uivi import Uivi
 from civi.tracker import Bank, Extrapolated, Pool, Ring
 from civi.update import CiviAdam, FirstOrder, Samples
 
@@ -32,7 +32,7 @@ from civi.update import CiviAdam, FirstOrder, Samples
             lambda: CompositionalSolver(tracker="ring"),
             "tracker must be one of none, smoothed, extrapolated, ring, bank",
         ),
-        (lambda: Uivi(leapfrog=None), "leapfrog must be a whole number, not none"),
+        (lambda: Hmc(leapfrog=None), "objective.score.leapfrog must be a whole number, not none"),
         (lambda: LogTrick("unsafe"), "objective.inner_mean must be one of safe, plain, not 'unsafe'"),
         (lambda: Samples(auxiliary=0.5), "samples.auxiliary must be a whole number or none, not 0.5"),
         (lambda: Samples(stages=()), "samples.stages must have at least one number, or be none"),

@@ -7,7 +7,16 @@ from collections.abc import Iterable
 
 
 class CiviError(Exception):
-    """An error that the user can correct; the message says how."""
+    """An error that the user can correct; the message says how.
+
+    Example:
+        >>> import civi
+        >>> try:
+        ...     civi.Architecture(scale=-1.0)
+        ... except civi.CiviError as error:
+        ...     print(error)
+        family.scale must be positive and finite, not -1.0
+    """
 
 
 class SettingError(CiviError, ValueError):
@@ -32,6 +41,10 @@ class CheckpointError(CiviError, RuntimeError):
 
 class DistributedError(CiviError, RuntimeError):
     """A run on several devices cannot start or continue."""
+
+
+class DependencyError(CiviError, ImportError):
+    """An optional package is missing, or its version does not serve."""
 
 
 def unknown(what: str, name: str, known: Iterable[str]) -> SettingError:

@@ -1,52 +1,129 @@
-"""The progress bar of a run and the table of its results."""
+"""What a command or a fit is doing, as a line that is redrawn, and the table of its results."""
 
 from __future__ import annotations
 
 import math
 import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 from rich.table import Table
 
+from civi.notebook import NotebookLine
+
 COLUMNS = (
+    SpinnerColumn(finished_text=" "),
     TextColumn("[bold]{task.description}"),
     BarColumn(),
-    MofNCompleteColumn(),
-    TextColumn("neg_elbo {task.fields[neg_elbo]}"),
-    TimeRemainingColumn(),
+    TextColumn("{task.fields[note]}"),
+    TextColumn("{task.fields[clock]}"),
 )
 
 
 class TrainingBar:
-    """A progress bar with the current neg_elbo and the remaining time; `update` is cheap.
+    """What is being done, with the number of steps, the current neg_elbo and the time left; `update` is cheap.
+
+    In a terminal it is a progress bar, and in a notebook a line of the cell's output; elsewhere nothing is shown. It
+    keeps the number of steps that were done, also if that is fewer than the total.
 
     Args:
-        console: where the bar is shown.
+        console: where it is shown.
         name: name of the task.
-        steps: total number of steps.
+        total: total number of steps, or of what is counted.
+        counted: name of the phase that consists of the steps.
+        at_most: whether fewer steps may be needed, so that the time left is an upper bound.
     """
 
-    def __init__(self, console: Console, name: str, steps: int) -> None:
-        self._progress = Progress(*COLUMNS, console=console, refresh_per_second=4)
-        self._task = self._progress.add_task(f"{name}: compiling", total=steps, neg_elbo="-")
-        self._name = name
+    def __init__(
+        self, console: Console, name: str, total: int, *, counted: str = "training", at_most: bool = False
+    ) -> None:
+        self._name, self._total, self._counted, self._at_most = name, total, counted, at_most
+        self._phase, self._done, self._note = "compiling", 0, ""
+        self._begun, self._start = time.monotonic(), (0, time.monotonic())
+        self._notebook = _line(console)
+        shown = console.is_terminal and not console.quiet
+        self._progress = Progress(*COLUMNS, console=console, refresh_per_second=4, disable=not shown)
+        self._task = self._progress.add_task(name, total=total, note="", clock="")
 
     def __enter__(self) -> TrainingBar:
         self._progress.start()
+        self._draw(always=True)
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, error: object, *_: object) -> None:
+        self._progress.live.transient = error is not None
+        self._draw(always=True, ended=True)
         self._progress.stop()
 
     def phase(self, name: str) -> None:
-        """Show what is being done, before and after training."""
-        self._progress.update(self._task, description=f"{self._name}: {name}")
+        """Show what is being done, before and after the steps."""
+        self._phase, self._start = name, (self._done, time.monotonic())
+        self._draw(always=True)
 
-    def update(self, done: int, neg_elbo: float) -> None:
+    def update(self, done: int, neg_elbo: float | None = None) -> None:
         """Show the number of finished steps and the current neg_elbo."""
-        self._progress.update(self._task, completed=done, neg_elbo=f"{neg_elbo:.4f}", description=self._name)
+        if self._phase != self._counted:
+            self._phase, self._start = self._counted, (done, time.monotonic())
+        self._done = done
+        self._note = "" if neg_elbo is None else f"neg_elbo {neg_elbo:.4f}"
+        self._draw()
+
+    def _draw(self, *, always: bool = False, ended: bool = False) -> None:
+        description = self._name if ended else f"{self._name}: {self._phase}"
+        note = f"{self._done}/{self._total} {self._note}".rstrip()
+        clock = _clock(time.monotonic() - self._begun) if ended else self._left()
+        if self._notebook is not None:
+            text = ", ".join(filter(None, (description, note, clock)))
+            self._notebook.show(text, self._done, self._total, always=always)
+        self._progress.update(self._task, completed=self._done, description=description, note=note, clock=clock)
+
+    def _left(self) -> str:
+        """The time left, if it can be known."""
+        first, begun = self._start
+        if self._phase != self._counted or self._done <= first:
+            return ""
+        left = time_left(time.monotonic() - begun, self._done - first, self._total - self._done)
+        return f"{'at most ' if self._at_most else ''}{left}"
+
+
+@contextmanager
+def showing(console: Console, phase: str) -> Iterator[None]:
+    """Show what is being done for as long as it takes, in a terminal or a notebook."""
+    line = _line(console)
+    if line is None:
+        with console.status(phase):
+            yield
+        return
+    line.show(phase)
+    try:
+        yield
+    finally:
+        line.show("", always=True)
+
+
+def _line(console: Console) -> NotebookLine | None:
+    """The line of a notebook's output, if there is one."""
+    return NotebookLine() if console.is_jupyter and not console.quiet else None
+
+
+def time_left(seconds: float, done: int, remaining: int) -> str:
+    """The time that the remaining steps take if they take as long as those done.
+
+    Args:
+        seconds: time of the steps done.
+        done: number of steps done, at least 1.
+        remaining: number of steps that remain.
+    """
+    return f"{_clock(seconds / done * remaining)} left"
+
+
+def _clock(seconds: float) -> str:
+    return str(timedelta(seconds=round(seconds)))
 
 
 def result_table(metrics: dict[str, Any], settings: list[tuple[str, str]]) -> Table:

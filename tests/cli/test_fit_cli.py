@@ -5,6 +5,7 @@ import json
 import jax
 import numpy as np
 import pytest
+import xarray
 from typer.testing import CliRunner
 
 import civi
@@ -13,7 +14,6 @@ from civi.errors import DataError, OutputError
 from civi.inference import fit as fitting
 from civi.inference import program_files
 from civi.inference.diagnose.trust import Finding
-from civi.inference.load_arviz import import_arviz
 from civi.inference.posterior import Diagnosis, Elbo, SemiImplicitPosterior
 from exact_posterior import X, Y, exact, line
 
@@ -70,7 +70,7 @@ def test_a_fit_writes_its_files_and_shows_the_summary(monkeypatch, tmp_path):
     }
     assert "the fit is doubtful" in result.output
     assert "elbo -1.5000 ± 0.2500; exact; files are in out" in result.output
-    draws = import_arviz().from_netcdf(tmp_path / "out" / "draws.nc")
+    draws = xarray.load_datatree(tmp_path / "out" / "draws.nc", engine="h5netcdf")
     assert draws.posterior["end"].shape == (1, 500)
     assert draws.log_likelihood["y"].shape == (1, 500, len(Y))
     assert f"{float(draws.posterior['a'].mean()):.4g}" in result.output

@@ -9,11 +9,11 @@ import pytest
 
 from civi.compositional import Oracles, cadam, minimise, scgd
 from civi.estimate import Sketch
+from civi.objective.compositional import ChainRule
 from civi.parts import split
 from civi.problem import OracleProblem
 from civi.problem.base import Inner
 from civi.solver import CompositionalSolver
-from civi.solver.objective import ChainRule
 from civi.tracker import Pool, Smoothed
 from civi.update import FirstOrder, Samples
 from montecarlo import agrees

@@ -10,7 +10,7 @@ from civi.problem import ProblemSettings
 from civi.solver import SOLVERS
 
 
-@pytest.mark.parametrize("solver", [name for name in SOLVERS if name != "mfvb"])
+@pytest.mark.parametrize("solver", [name for name in SOLVERS if name not in ("mfvb", "pvi")])
 def test_a_task_has_the_settings_of_civi_fit_for_its_dimension(solver):
     assert settings_for("banana", solver, "fit") == fit_settings(solver, 2)
 
@@ -35,6 +35,7 @@ def test_steps_and_batch_are_those_asked_for():
         ("mnist", "civi", "civi.fit has no settings for autoencoders such as 'mnist': use --recipe default"),
         ("regression", "civi", "--recipe fit is for the named tasks, not for 'regression': use --recipe default"),
         ("banana", "mfvb", "unknown solver for civi.fit 'mfvb'"),
+        ("banana", "pvi", "unknown solver for civi.fit 'pvi'"),
         ("banana", "nuts", "unknown solver for civi.fit 'nuts'"),
     ],
 )

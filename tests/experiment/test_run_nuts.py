@@ -5,6 +5,7 @@ import json
 import jax
 import numpy as np
 import pytest
+import xarray
 from typer.testing import CliRunner
 
 import civi
@@ -50,11 +51,8 @@ def test_the_folder_holds_the_files_of_a_run_without_training(folder):
 
 
 def test_the_posterior_file_has_the_chains_of_the_run(folder):
-    import arviz  # the run has imported it already and silenced its notice about version 1
-
-    data = arviz.from_netcdf(folder / "draws.nc", engine="h5netcdf")
-    draws = data.posterior["z"].to_numpy()
-    data.close()
+    with xarray.open_datatree(folder / "draws.nc", engine="h5netcdf") as data:
+        draws = data["posterior"]["z"].to_numpy()
     loaded = civi.load(folder / "posterior.civi")
     assert type(loaded) is SampledPosterior
     assert draws.shape == (2, 150, 2)

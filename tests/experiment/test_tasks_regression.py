@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import xarray
 from matplotlib.image import imread
 from typer.testing import CliRunner
 
@@ -123,11 +124,8 @@ def test_draws_are_in_the_coordinates_of_the_table_and_not_of_the_pilot(folder):
     metrics = read(folder / "metrics.json")
     assert metrics["mean_error_max"] < 1
     assert 0.4 < metrics["sd_ratio_min"] <= metrics["sd_ratio_max"] < 2.5
-    import arviz  # the run has imported it already and silenced its notice about version 1
-
-    data = arviz.from_netcdf(folder / "draws.nc", engine="h5netcdf")
-    draws = data.posterior["z"].to_numpy()
-    data.close()
+    with xarray.open_datatree(folder / "draws.nc", engine="h5netcdf") as data:
+        draws = data["posterior"]["z"].to_numpy()
     assert draws.shape == (1, 20_000, 4)
     assert np.isfinite(draws).all()
     key = Plan.make(find_task("banana"), "civi", "default", 0, None, []).keys(0)[3]

@@ -142,9 +142,9 @@ def test_a_conjugate_posterior_is_found(model):
     np.testing.assert_allclose(np.log(draws["tau"]).std(), 0.4, rtol=0.05)
 
 
-def test_resampling_and_inference_data_keep_the_names(model):
+def test_resampling_and_the_data_tree_keep_the_names(model):
     assert model.sample(jax.random.key(4), 100, resample=True)["both"].shape == (100, 2)
-    data = model.to_inference_data(jax.random.key(5), 200)
+    data = model.to_datatree(jax.random.key(5), 200)
     assert data.posterior["both"].shape == (1, 200, 2)
     assert set(data.sample_stats) == {"lp", "log_q_lower", "log_q_upper", "log_weight"}
     assert data.log_likelihood["y"].shape == (1, 200)

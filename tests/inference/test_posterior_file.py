@@ -54,7 +54,7 @@ def test_without_its_model_it_says_what_needs_it(saved):
     loaded = civi.load(saved)
     with pytest.raises(TargetError, match="need the target: load with"):
         loaded.sample(KEY, 5)
-    for needing in (lambda: loaded.elbo(KEY), lambda: loaded.diagnose(KEY), lambda: loaded.to_inference_data(KEY)):
+    for needing in (lambda: loaded.elbo(KEY), lambda: loaded.diagnose(KEY), lambda: loaded.to_datatree(KEY)):
         with pytest.raises(TargetError, match="loaded without its target"):
             needing()
 

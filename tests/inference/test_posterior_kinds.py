@@ -14,8 +14,9 @@ from autoencoding import BITS, SMALL, filled
 from civi.errors import DataError, TargetError
 from civi.experiment.recipes import settings_for
 from civi.family import Architecture
+from civi.inference.diagnose.trust import Finding
 from civi.inference.nuts import Reference
-from civi.inference.posterior import AmortisedPosterior, Posterior, SampledPosterior, SemiImplicitPosterior
+from civi.inference.posterior import AmortisedPosterior, Diagnosis, Posterior, SampledPosterior, SemiImplicitPosterior
 from civi.problem import ImageArchitecture, TextArchitecture
 from civi.problem.images import Images
 from civi.problem.sentences import SentenceBatch, SentenceData
@@ -92,8 +93,8 @@ class TestChains:
         assert sampled.bounds(KEY, 10, 10) is None
         assert sampled.log_density(jnp.asarray(z)) is None
 
-    def test_inference_data_have_the_chains_as_they_are(self, sampled):
-        data = sampled.to_inference_data(KEY)
+    def test_the_data_tree_has_the_chains_as_they_are(self, sampled):
+        data = sampled.to_datatree(KEY)
         assert set(data.posterior) == {"a", "b"}
         np.testing.assert_array_equal(data.posterior["a"], sampled.reference.draws[..., 0])
         np.testing.assert_array_equal(data.posterior["b"], sampled.reference.draws[..., 1:])
@@ -180,7 +181,7 @@ class TestEncoders:
             lambda: posterior.log_prob(np.zeros((1, 2), np.float32)),
             lambda: posterior.elbo(KEY),
             lambda: posterior.diagnose(KEY),
-            lambda: posterior.to_inference_data(KEY),
+            lambda: posterior.to_datatree(KEY),
         ]
         for asked in needing:
             with pytest.raises(TargetError, match=r"one posterior per data point\): call given\(x\) with your data"):
@@ -238,3 +239,13 @@ def test_a_file_of_format_version_1_is_refused_in_one_line(sampled, tmp_path):
         f"{path} has version 1 of the format, written by civi 0.0.9, but this civi reads version 3: use civi 0.0.9, "
         "or fit again"
     )
+
+
+def test_a_notebook_shows_a_posterior_and_its_diagnosis_as_short_html(sampled):
+    posterior = replace(sampled, message="3 <chains>")
+    assert posterior._repr_html_() == (
+        "<div><strong>SampledPosterior of 2 unconstrained parameters</strong><div>  3 &lt;chains&gt;</div></div>"
+    )
+    shown = Diagnosis([Finding("k_hat", 0.9, "bad", "The weights of <theta> vary.")])._repr_html_()
+    assert "<strong>the fit is bad</strong>" in shown
+    assert "The weights of &lt;theta&gt; vary." in shown

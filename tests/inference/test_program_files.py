@@ -14,8 +14,7 @@ SCRIPT = """
 import sys
 import jax
 import civi
-if len(sys.argv) > 1:
-    civi.keep_programs(sys.argv[1])
+civi.keep_programs(sys.argv[1])
 events = []
 jax.monitoring.register_event_listener(lambda event, **_: events.append(event))
 fitted = civi.fit(lambda z: -0.5 * (z**2).sum() - (z**4).sum(), dim=2, key=0, steps=40, runs=1, progress=False)
@@ -39,14 +38,14 @@ def settings():
 
 
 def test_loaded_programs_give_the_same_bits(tmp_path):
-    def run(*arguments):
-        command = [sys.executable, "-c", SCRIPT, *map(str, arguments)]
+    def run(folder):
+        command = [sys.executable, "-c", SCRIPT, str(folder)]
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
 
-    compiled, written, loaded = run(), run(tmp_path / "programs"), run(tmp_path / "programs")
-    assert (compiled[0], written[0]) == ("0", "0")
+    compiled, loaded = run(tmp_path / "programs"), run(tmp_path / "programs")
+    assert compiled[0] == "0"
     assert int(loaded[0]) >= 4
-    assert compiled[1:] == written[1:] == loaded[1:]
+    assert compiled[1:] == loaded[1:]
 
 
 def test_the_folder_is_for_its_owner_alone(settings, tmp_path, monkeypatch):

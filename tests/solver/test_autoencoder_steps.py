@@ -24,13 +24,14 @@ from autoencoding import (
 )
 from civi.errors import SettingError
 from civi.estimate import Sketch, log_ratios
+from civi.estimate.reverse import Hmc
 from civi.family import Architecture, Conditioned
+from civi.objective import PathGradient
 from civi.parts import groups, split
 from civi.problem import AutoencoderProblem, ProblemSettings, make_problem
 from civi.problem.autoencoder import log_joint_each
 from civi.problem.target import star
-from civi.solver import CompositionalSolver
-from civi.solver.uivi import Uivi
+from civi.solver import CompositionalSolver, PathwiseSolver
 from civi.tracker import Auxiliary, Bank, Extrapolated, NoTracker, Pool, Ring
 from civi.update import CiviAdam, FirstOrder, PerGroup, Samples
 from montecarlo import agrees
@@ -243,11 +244,11 @@ def uivi_gradients(theta):
 
     The chains are long enough to forget the noise that made z, on which dz/dtheta depends.
     """
-    solver = Uivi(samples=Samples(6, 2), burn_in=8, kept=1, leapfrog=5, update=SGD)
+    solver = PathwiseSolver(samples=Samples(6, 2), objective=PathGradient(Hmc(8, 1, 5)), update=SGD)
     problem = linear_autoencoder(theta, batch=6)
 
     def one(key):
-        state = solver.init(problem, key)._replace(log_step_size=jnp.log(0.25))
+        state = solver.init(problem, key)._replace(player=jnp.log(0.25))
         new, _ = solver.step(split(problem)[1], state, jnp.asarray(1), key)
         return jax.flatten_util.ravel_pytree(pulled_back(minus(state.params, new.params), theta))[0]
 

@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 
 from civi.errors import SettingError
+from civi.estimate.reverse import Hmc
 from civi.family import Architecture
 from civi.inference.settings import Settings
+from civi.objective import PathGradient
 from civi.parts import constant, split
 from civi.problem import PosteriorProblem, ProblemSettings
 from civi.problem.target import LogisticRegression, two_modal
-from civi.solver import CompositionalSolver, train
-from civi.solver.uivi import Uivi
+from civi.solver import CompositionalSolver, PathwiseSolver, train
 from civi.tracker import Extrapolated, NoTracker, Pool
 from civi.update import FirstOrder, Samples
 from linear_gaussian import linear_family
@@ -60,7 +61,7 @@ def gradients():
     """Gradients on many mini-batches, and on all rows with otherwise the same noise."""
     samples = Samples(outer=8, inner=4)
     civi = CompositionalSolver(samples=samples, tracker=NoTracker(), update=SGD)
-    uivi = Uivi(samples=samples, burn_in=1, kept=1, leapfrog=1, update=SGD)
+    uivi = PathwiseSolver(samples=samples, objective=PathGradient(Hmc(1, 1, 1)), update=SGD)
     whole, batched = (PosteriorProblem(linear_family(), regression(), batch) for batch in (None, BATCH))
     unweighted = PosteriorProblem(linear_family(), regression(Unweighted), BATCH)
 

@@ -6,13 +6,25 @@ import pytest
 
 from civi.solver import SOLVERS
 from linear_gaussian import gaussian_target, mean_and_covariance, neg_elbo
-from oracle import EXACT, EXPLICIT, LINEAR, LITERAL, LOWEST, NESTED, TRACKED_SGD, fitted, is_off, reports_too_little
+from oracle import (
+    EXACT,
+    EXPLICIT,
+    FIELD,
+    LINEAR,
+    LITERAL,
+    LOWEST,
+    NESTED,
+    TRACKED_SGD,
+    fitted,
+    is_off,
+    reports_too_little,
+)
 
 pytestmark = pytest.mark.optimised
 
 
 def test_every_solver_is_tested_here_or_among_the_quick_ones():
-    assert {*EXACT, LITERAL, *TRACKED_SGD, "cadam", *NESTED, *EXPLICIT} == set(SOLVERS)
+    assert {*EXACT, LITERAL, *TRACKED_SGD, "cadam", *NESTED, *EXPLICIT, *FIELD} == set(SOLVERS)
 
 
 @pytest.mark.parametrize("name", EXACT)

@@ -6,9 +6,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from civi.estimate.reverse import entropy_score, reverse_conditional
+from civi.estimate.reverse import Hmc, entropy_score, reverse_conditional
+from civi.objective import PathGradient
 from civi.parts import split
-from civi.solver.uivi import Uivi
+from civi.solver import PathwiseSolver
 from civi.update import FirstOrder, Samples
 from linear_gaussian import exact_gradient, mean_and_covariance
 from montecarlo import agrees
@@ -24,11 +25,13 @@ def flat(tree):
 @pytest.fixture(scope="module")
 def gradients(linear_model):
     """A function of the step size: 150 gradients of 48 outer samples each, from chains that forget their start."""
-    solver = Uivi(samples=Samples(outer=48, inner=1), burn_in=20, leapfrog=10, update=SGD)
+    solver = PathwiseSolver(
+        samples=Samples(outer=48, inner=1), objective=PathGradient(Hmc(burn_in=20, leapfrog=10)), update=SGD
+    )
     start, fixed = solver.init(linear_model, jax.random.key(0)), split(linear_model)[1]
 
     def one(step_size, key):
-        state = start._replace(log_step_size=jnp.log(step_size))
+        state = start._replace(player=jnp.log(step_size))
         new, info = solver.step(fixed, state, jnp.asarray(1), key)
         return flat(state.params) - flat(new.params), info.acceptance
 
@@ -79,9 +82,9 @@ def test_a_chain_from_the_prior_without_burn_in_is_biased(pushed):
 
 
 def test_step_size_moves_towards_the_wanted_acceptance(linear_model):
-    solver = Uivi(samples=Samples(outer=32, inner=1), adaptation=0.5)
+    solver = PathwiseSolver(samples=Samples(outer=32, inner=1), objective=PathGradient(Hmc(adaptation=0.5)))
     fixed = split(linear_model)[1]
-    state = solver.init(linear_model, jax.random.key(0))._replace(log_step_size=jnp.log(3.0))
+    state = solver.init(linear_model, jax.random.key(0))._replace(player=jnp.log(3.0))
 
     def step(state, key):
         new, info = solver.step(fixed, state, jnp.asarray(1), key)
@@ -89,4 +92,4 @@ def test_step_size_moves_towards_the_wanted_acceptance(linear_model):
 
     _, acceptance = jax.lax.scan(step, state, jax.random.split(jax.random.key(6), 150))
     assert acceptance[0] < 0.5
-    assert abs(float(acceptance[-50:].mean()) - solver.acceptance) < 0.05
+    assert abs(float(acceptance[-50:].mean()) - solver.objective.score.acceptance) < 0.05

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Protocol, cast
 
 import jax
@@ -29,18 +30,16 @@ class Part(Protocol):
         ...
 
 
-PARTS: dict[str, Part] = {
-    name: cast(Part, module)
-    for name, module in {
-        "steps": steps,
-        "vae-step": vae_step,
-        "literal": literal,
-        "overhead": overhead,
-        "growth": growth,
-        "memory": memory,
-        "quality": quality,
-    }.items()
+MODULES: dict[str, ModuleType] = {
+    "steps": steps,
+    "vae-step": vae_step,
+    "literal": literal,
+    "overhead": overhead,
+    "growth": growth,
+    "memory": memory,
+    "quality": quality,
 }
+PARTS = {name: cast(Part, module) for name, module in MODULES.items()}
 
 
 def bench(part: str, console: Console, *, quick: bool, out: Path | None) -> dict[str, Any]:

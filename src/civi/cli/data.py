@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from civi.cli.completion import data_sets
 from civi.cli.errors import stoppable
 from civi.experiment.data.files import fetch, find, intact, locate, locate_if_present
 from civi.experiment.data.registry import SETS, DataFile, FileSet, find_set
@@ -46,7 +47,11 @@ def _size(size: int) -> str:
 
 
 @data_app.command("fetch")
-def fetch_set(name: Annotated[str, typer.Argument(help="Name of the data set; `civi data list` lists them.")]) -> None:
+def fetch_set(
+    name: Annotated[
+        str, typer.Argument(help="Name of the data set; `civi data list` lists them.", autocompletion=data_sets)
+    ],
+) -> None:
     """Download a data set to the cache and verify its checksums; existing files are kept."""
     file_set = find_set(name)
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn  # noqa: PLC0415 start-up time
@@ -89,7 +94,9 @@ class FileBar:
 
 @data_app.command("path")
 def show_path(
-    name: Annotated[str | None, typer.Argument(help="Name of the data set; by default, the cache folder.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="Name of the data set; by default, the cache folder.", autocompletion=data_sets)
+    ] = None,
 ) -> None:
     """Print the folder of downloaded data, or the paths of the files of a data set."""
     if name is None:

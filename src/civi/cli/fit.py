@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from civi import interrupts
+from civi.cli.completion import SolverName
 from civi.cli.errors import folder_of, stoppable
 from civi.errors import DataError, OutputError, SettingError, require, unknown
 from civi.files import write_json
@@ -40,7 +41,7 @@ def fit(
     seed: Annotated[int, typer.Option(help="Same seed, same numbers, unless there is a time limit.")] = 0,
     seconds: Annotated[float | None, typer.Option(help="Time limit of the fit, in seconds; none by default.")] = None,
     steps: Annotated[int | None, typer.Option(help="Maximum number of training steps.")] = None,
-    solver: Annotated[str, typer.Option(help="How to fit it; `civi solvers` lists them.")] = "civi",
+    solver: SolverName = "civi",
     reparam: Annotated[bool, typer.Option(help="Whether hierarchical sites may be made non-centred.")] = True,
     draws: Annotated[int, typer.Option(help="Number of posterior draws to write.")] = 4000,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing run in the folder.")] = False,
@@ -144,18 +145,18 @@ def _line(error: BaseException, file: Path) -> str:
 
 def _report(posterior: SemiImplicitPosterior, folder: Path, keys: Any, draws: int) -> None:
     """Write the result files and show the summary."""
-    from civi.experiment import run_folder  # noqa: PLC0415 start-up time
+    from civi.inference.labelled import write_tree  # noqa: PLC0415 start-up time
     from civi.progress import console  # noqa: PLC0415 start-up time
 
     draw_key, elbo_key, trust_key = keys
     screen = console()
     with screen.status("drawing and diagnosing"):
         posterior.save(folder / "posterior.civi")
-        data = posterior.to_inference_data(draw_key, draws)
-        run_folder.write_inference_data(folder / "draws.nc", data)
+        tree = posterior.to_datatree(draw_key, draws)
+        write_tree(folder / "draws.nc", tree)
         diagnosis, elbo = posterior.diagnose(trust_key), posterior.elbo(elbo_key)
         write_json(folder / "metrics.json", _metrics(posterior, diagnosis, elbo))
-    screen.print(_summary(data), diagnosis)
+    screen.print(_summary(tree["posterior"]), diagnosis)
     screen.print(f"elbo {elbo.value:.4f} ± {elbo.se:.4f}; {posterior.message}; files are in {folder}", soft_wrap=True)
 
 
@@ -172,17 +173,17 @@ def _metrics(posterior: SemiImplicitPosterior, diagnosis: Any, elbo: Any) -> dic
     }
 
 
-def _summary(data: Any) -> Table:
+def _summary(draws: Any) -> Table:
     """A table with mean, sd and 94 % interval of every parameter; at most ROWS rows."""
     from rich.table import Table  # noqa: PLC0415 start-up time
 
-    from civi.inference.load_arviz import import_arviz  # noqa: PLC0415 start-up time
+    from civi.inference.summary import summary  # noqa: PLC0415 start-up time
 
-    rows = import_arviz().summary(data, kind="stats", round_to="none")
+    rows = summary({str(name): array.to_numpy() for name, array in draws.items()})
     more = f", the first {ROWS} of {len(rows)}" if len(rows) > ROWS else ""
     table = Table("parameter", title=f"posterior{more}")
-    for column in rows.columns:
+    for column in ("mean", "sd", "hdi_3%", "hdi_97%"):
         table.add_column(column, justify="right")
-    for name, values in rows.head(ROWS).iterrows():
-        table.add_row(str(name), *(f"{value:.4g}" for value in values))
+    for name, *values in rows[:ROWS]:
+        table.add_row(name, *(f"{value:.4g}" for value in values))
     return table

@@ -9,25 +9,40 @@ from typing import Annotated
 
 import typer
 
+from civi import __version__
+from civi.cli.completion import SolverName, bench_parts, solver_lists, task_names
 from civi.cli.data import data_app
 from civi.cli.errors import exit_code_of, folder_of, stoppable
 from civi.cli.fit import fit
 from civi.errors import SettingError
 
 WAIT = 50
-app = typer.Typer(
-    help="Semi-implicit variational inference: CI-VI and related methods.",
-    no_args_is_help=True,
-    add_completion=False,
-)
+TaskName = Annotated[str, typer.Argument(help="What to fit; `civi tasks` lists them.", autocompletion=task_names)]
+app = typer.Typer(no_args_is_help=True)
 app.add_typer(data_app, name="data")
 app.command("fit")(fit)
 
 
+def _show_version(wanted: bool) -> bool:
+    if wanted:
+        typer.echo(f"civi {__version__}")
+        raise typer.Exit
+    return wanted
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", callback=_show_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Semi-implicit variational inference: CI-VI and related methods."""
+
+
 @app.command()
 def run(
-    task: Annotated[str, typer.Argument(help="What to fit; `civi tasks` lists them.")],
-    solver: Annotated[str, typer.Option(help="How to fit it; `civi solvers` lists them.")] = "civi",
+    task: TaskName,
+    solver: SolverName = "civi",
     recipe: Annotated[str, typer.Option(help="default, paper (appendix B) or fit (as civi.fit).")] = "default",
     seed: Annotated[int, typer.Option(help="Same seed, same numbers.")] = 0,
     steps: Annotated[int | None, typer.Option(help="Number of training steps; the recipe's by default.")] = None,
@@ -36,9 +51,15 @@ def run(
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing run in the folder.")] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Resume from the last checkpoint in the folder.")] = False,
-    data: Annotated[Path | None, typer.Option(help="Your own CSV file, for the task `regression`.")] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="Your own CSV, Parquet or Arrow file or folder, for `regression`.")
+    ] = None,
     target: Annotated[str | None, typer.Option(help="The column of the file to predict.")] = None,
     hold_out: Annotated[float, typer.Option(help="Fraction of the file's rows kept for testing.")] = 0.0,
+    stream: Annotated[
+        bool | None,
+        typer.Option("--stream/--in-memory", help="Read rows from disk while training; default: above 500 MB."),
+    ] = None,
     checkpoint_every: Annotated[
         int | None, typer.Option(help="Steps between checkpoints; by default 1000, at least 10 seconds apart.")
     ] = None,
@@ -70,7 +91,7 @@ def run(
     with stoppable():
         from civi.experiment.tasks import find_task  # noqa: PLC0415 start-up time
 
-        found = find_task(task, data=data, target=target, hold_out=hold_out)
+        found = find_task(task, data=data, target=target, hold_out=hold_out, stream=stream)
         from civi.experiment.context import RunContext  # noqa: PLC0415 start-up time
         from civi.experiment.plan import Plan  # noqa: PLC0415 start-up time
         from civi.experiment.run import run as run_plan  # noqa: PLC0415 start-up time
@@ -89,9 +110,12 @@ def run(
 
 @app.command()
 def compare(
-    task: Annotated[str, typer.Argument(help="What to fit; `civi tasks` lists them.")],
+    task: TaskName,
     solvers: Annotated[
-        str, typer.Option(help="Solver names separated by commas, or all that can serve the task.")
+        str,
+        typer.Option(
+            help="Solver names separated by commas, or all that can serve the task.", autocompletion=solver_lists
+        ),
     ] = "all",
     seeds: Annotated[int, typer.Option(help="Number of seeds: 0, 1, ...")] = 3,
     recipe: Annotated[str, typer.Option(help="default, paper or fit.")] = "default",
@@ -99,9 +123,15 @@ def compare(
         int | None, typer.Option(help="Number of training steps of every solver; the recipe's by default.")
     ] = None,
     out: Annotated[str | None, typer.Option(help="Folder for the results; runs/compare-TASK by default.")] = None,
-    data: Annotated[Path | None, typer.Option(help="Your own CSV file, for the task `regression`.")] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="Your own CSV, Parquet or Arrow file or folder, for `regression`.")
+    ] = None,
     target: Annotated[str | None, typer.Option(help="The column of the file to predict.")] = None,
     hold_out: Annotated[float, typer.Option(help="Fraction of the file's rows kept for testing.")] = 0.0,
+    stream: Annotated[
+        bool | None,
+        typer.Option("--stream/--in-memory", help="Read rows from disk while training; default: above 500 MB."),
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace existing results in the folder.")] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Keep the solvers that finished in the folder.")] = False,
     set_: Annotated[
@@ -115,7 +145,7 @@ def compare(
     with stoppable():
         from civi.experiment.tasks import find_task  # noqa: PLC0415 start-up time
 
-        found = find_task(task, data=data, target=target, hold_out=hold_out)
+        found = find_task(task, data=data, target=target, hold_out=hold_out, stream=stream)
         from civi.experiment.compare import compare as compare_plans  # noqa: PLC0415 start-up time
         from civi.experiment.compare import plans_of_all  # noqa: PLC0415 start-up time
         from civi.experiment.plan import Plan  # noqa: PLC0415 start-up time
@@ -134,7 +164,9 @@ def compare(
 
 @app.command()
 def bench(
-    part: Annotated[str, typer.Argument(help="What to time; all parts by default.")] = "all",
+    part: Annotated[
+        str, typer.Argument(help="What to time; all parts by default.", autocompletion=bench_parts)
+    ] = "all",
     quick: Annotated[bool, typer.Option("--quick", help="Fewer rounds and methods; about four minutes.")] = False,
     out: Annotated[Path | None, typer.Option(help="JSON file for the results.")] = None,
 ) -> None:

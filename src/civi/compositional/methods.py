@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from civi.estimate import Sketch
+from civi.objective.compositional import ChainRule
 from civi.solver import CompositionalSolver
-from civi.solver.objective import ChainRule
 from civi.tracker import Extrapolated, NoTracker, Pool, Smoothed, Tracker
 from civi.update import CiviAdam, FirstOrder, Samples, Update
 
@@ -32,6 +32,11 @@ def scgd(c_alpha: float = 0.5, c_beta: float = 1.0, samples: Samples = SIXTEEN) 
         c_alpha: constant C_alpha of the step size.
         c_beta: constant C_beta of the smoothing weight.
         samples: number of outer and inner samples per step.
+
+    Example:
+        >>> from civi.compositional import scgd
+        >>> scgd(c_alpha=0.1).update.learning_rate
+        0.1
     """
     return _solver(samples, Smoothed(c_beta, 1 / 2), FirstOrder("sgd", c_alpha, "power", 3 / 4))
 
@@ -53,6 +58,11 @@ def asc_pg(
         l1: weight of the L1 penalty.
         l2: weight of the L2 penalty.
         samples: number of outer and inner samples per step.
+
+    Example:
+        >>> from civi.compositional import asc_pg
+        >>> asc_pg(l1=0.01).update.l1
+        0.01
     """
     update = FirstOrder("sgd", c_alpha, "power", 5 / 9, l1=l1, l2=l2)
     return _solver(samples, Extrapolated(c_beta, 4 / 9), update)
@@ -83,6 +93,11 @@ def cadam(
         mu: decay rate of gamma1_t.
         xi: the small number that is added to sqrt(v_t).
         samples: number of outer and inner samples per step.
+
+    Example:
+        >>> from civi.compositional import cadam
+        >>> cadam(c_beta=0.5).tracker.beta
+        0.5
     """
     return _solver(samples, Extrapolated(c_beta), CiviAdam(c_alpha, c_gamma, mu, xi))
 
@@ -111,6 +126,11 @@ def civi(
         xi: the small number that is added to sqrt(v_t).
         samples: number of outer and inner samples per step.
         sketch: which d of the n entries of y a gradient uses; all by default.
+
+    Example:
+        >>> from civi.compositional import civi
+        >>> civi(c_alpha=0.1).update.c_alpha
+        0.1
     """
     return replace(cadam(c_alpha, c_beta, c_gamma, mu, xi, samples), sketch=sketch or Sketch())
 
@@ -123,6 +143,12 @@ def nmc(update: Update | None = None, samples: Samples = SIXTEEN) -> Composition
     Args:
         update: the update, for example Optax's adam, rmsprop or sgd.
         samples: number of outer and inner samples per step.
+
+    Example:
+        >>> from civi.compositional import nmc
+        >>> from civi.update import Samples
+        >>> nmc(samples=Samples(8, 64)).samples.inner
+        64
     """
     return _solver(samples, NoTracker(), update or FirstOrder())
 

@@ -38,7 +38,16 @@ class History(NamedTuple):
 
 
 class Result(NamedTuple):
-    """The last theta, the history, and the value of `measure` after every step (None without `measure`)."""
+    """The last theta, the history, and the value of `measure` after every step (None without `measure`).
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> from civi.compositional import Oracles, minimise
+        >>> oracles = Oracles(inner=lambda theta, key: theta, outer=lambda y, key: (y**2).sum())
+        >>> found = minimise(oracles, jnp.ones(1), jax.random.key(0), "scgd", steps=10)
+        >>> int(found.skipped), found.history.objective.shape
+        (0, (10,))
+    """
 
     theta: Any
     history: History
@@ -73,6 +82,17 @@ def minimise(
 
     Returns:
         The last theta, the history, and the values of `measure`.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> from civi.compositional import Oracles, minimise, scgd
+        >>> oracles = Oracles(
+        ...     inner=lambda theta, key: theta * (1 + jax.random.normal(key)),
+        ...     outer=lambda y, key: ((y - 3.0) ** 2).sum(),
+        ... )
+        >>> found = minimise(oracles, jnp.ones(1), jax.random.key(0), scgd(), steps=200)
+        >>> bool(abs(found.theta[0] - 3) < 1)
+        True
     """
     require(steps >= 1, f"steps must be at least 1, not {steps}")
     solver = replace(_solver(method), steps=steps)

@@ -71,11 +71,11 @@ def log_ratios(
     """
     z_J, own_J = family.push(shard(outer, "outer"))
     log_p_J = log_prob_each(z_J)
-    log_mean_J, mixed_K = _log_mean_pairs(family, z_J, inner_eps, kept)
+    log_mean_J, mixed_K = log_mean_pairs(family, z_J, inner_eps, kept)
     return LogRatios(family, z_J, mixed_K, kept, log_mean_J - log_p_J, own_J - log_p_J, log_p_J)
 
 
-def _log_mean_pairs(
+def log_mean_pairs(
     family: SemiImplicit, z_J: Float[Array, "J D"], inner_eps: Float[Array, "K E"], kept: Int[Array, ""]
 ) -> tuple[Float[Array, " J"], Float[Array, "*J K P"]]:
     """log mean_k q(z_j | eps_k) over the first `kept` inner samples, and the mixing outputs.

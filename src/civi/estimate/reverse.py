@@ -2,13 +2,56 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Annotated, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from civi.errors import require
+from civi.estimate.score import Draws, Scored, continuous_noise
 from civi.family import SemiImplicit
+from civi.settings import check_settings, self_checking
+
+
+@self_checking
+@dataclass(frozen=True)
+class Hmc:
+    """grad_z log q(z_j) = E_{q(eps | z_j)}[grad_z log q(z_j | eps)], with chains whose step size is adapted."""
+
+    burn_in: Annotated[int, "Burn-in HMC transitions per step, which are discarded."] = 5
+    kept: Annotated[int, "HMC transitions per step after burn-in, whose draws are used."] = 5
+    leapfrog: Annotated[int, "Leapfrog steps per HMC transition."] = 5
+    acceptance: Annotated[float, "Target acceptance rate of the HMC step-size adaptation."] = 0.9
+    adaptation: Annotated[float, "Adaptation rate of the logarithm of the HMC step size."] = 0.05
+
+    def __post_init__(self) -> None:
+        check_settings(self, "objective.score")
+        require(self.burn_in >= 0, f"objective.score.burn_in must not be negative, not {self.burn_in}")
+        require(self.kept >= 1, f"objective.score.kept must be at least 1, not {self.kept}")
+        require(self.leapfrog >= 1, f"objective.score.leapfrog must be at least 1, not {self.leapfrog}")
+        inside = 0 < self.acceptance < 1
+        require(inside, f"objective.score.acceptance must be in (0, 1), not {self.acceptance}")
+
+    def init(self, family: SemiImplicit, draws: Draws) -> Float[Array, ""]:
+        """The logarithm of an initial HMC step size for noise of unit scale."""
+        continuous_noise(family)
+        return jnp.log(0.1)
+
+    def estimate(self, state: Float[Array, ""], family: SemiImplicit, z_J: Float[Array, "J D"], draws: Draws) -> Scored:
+        chains = reverse_conditional(
+            family,
+            z_J,
+            draws.outer.eps,
+            jnp.exp(state),
+            draws.key,
+            burn_in=self.burn_in,
+            kept=self.kept,
+            leapfrog=self.leapfrog,
+        )
+        adapted = state + self.adaptation * (chains.acceptance - self.acceptance)
+        return Scored(entropy_score(family, z_J, chains.eps_MJ), adapted, None, chains.acceptance)
 
 
 class ReverseDraws(NamedTuple):
@@ -46,7 +89,7 @@ def reverse_conditional(
     from blackjax.mcmc import hmc  # noqa: PLC0415 start-up time
 
     kernel = hmc.build_kernel()
-    inverse_mass = jnp.full(start_J.shape[1], family.noise.scale**2)
+    inverse_mass = jnp.full(start_J.shape[1], continuous_noise(family).scale ** 2)
 
     def chain(z: Array, start: Array, context: Any, key: PRNGKeyArray) -> tuple[Array, Array]:
         def log_prob(eps: Array) -> Array:

@@ -87,12 +87,12 @@ def compare(
 def _run_all(plans: Sequence[Plan], seeds: int, folder: Path, console: Console) -> list[SolverResult]:
     """Run the solvers, except those with a result in the folder, in the order of the plans."""
     task, names, done = plans[0].task, [plan.solver for plan in plans], list[SolverResult]()
-    with Live(live_table(done, names, "compiling", task), console=console, auto_refresh=False) as live:
+    with Live(live_table(done, names, "starting", task), console=console, auto_refresh=False) as live:
         for i, plan in enumerate(plans):
             waiting = names[i:]
 
-            def progress(step: int, waiting: Sequence[str] = waiting) -> None:
-                live.update(live_table(done, waiting, f"step {step}", task), refresh=True)
+            def progress(phase: str, waiting: Sequence[str] = waiting) -> None:
+                live.update(live_table(done, waiting, phase, task), refresh=True)
 
             options = plan.described() | {"seeds": seeds}
             file = folder / "solvers" / f"{plan.solver}.npz"
@@ -102,7 +102,7 @@ def _run_all(plans: Sequence[Plan], seeds: int, folder: Path, console: Console) 
                 write_result(file, result, options)
             done.append(result)
             _write_table(folder, task, seeds, done)
-            live.update(live_table(done, names[i + 1 :], "compiling", task), refresh=True)
+            live.update(live_table(done, names[i + 1 :], "starting", task), refresh=True)
     return done
 
 

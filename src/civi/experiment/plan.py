@@ -13,6 +13,7 @@ from civi.errors import require
 from civi.experiment.recipes import settings_for
 from civi.experiment.tasks import find_task
 from civi.experiment.tasks.base import Task
+from civi.inference.settings import Settings
 
 RUN_FORMAT = 2
 LARGEST_SEED = 2**31 - 1
@@ -53,7 +54,8 @@ class Plan:
         found = find_task(task) if isinstance(task, str) else task
         require(0 <= seed <= LARGEST_SEED, f"seed must be from 0 to {LARGEST_SEED}, not {seed}")
         settings = settings_for(found.name, solver, recipe)
-        return cls(found, solver, recipe, seed, settings.changed(steps, assignments))
+        needed = found.settings if isinstance(settings, Settings) else ()
+        return cls(found, solver, recipe, seed, settings.changed(steps, [*needed, *assignments]))
 
     def source(self) -> Any:
         """The task's target or data; an error if the settings do not fit it."""

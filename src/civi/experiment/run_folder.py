@@ -13,7 +13,7 @@ import numpy as np
 
 from civi.errors import OutputError
 from civi.files import atomically
-from civi.inference.load_arviz import import_arviz
+from civi.inference.labelled import datasets, tree_of, write_tree
 
 RUN = ("config.json", "metrics.json", "history.csv", "draws.nc", "posterior.civi", "figures", "checkpoints")
 COMPARISON = ("comparison.json", "comparison.md", "solvers")
@@ -82,21 +82,12 @@ def write_history(path: Path, history: dict[str, np.ndarray]) -> None:
 
 
 def write_draws(path: Path, draws: np.ndarray, attributes: dict[str, Any]) -> None:
-    """Write posterior draws of z as InferenceData.
+    """Write posterior draws of z as netCDF in the schema of ArviZ.
 
     Args:
         path: the netCDF file.
         draws: draws of shape (draw, dim), or (chain, draw, ..., dim).
-        attributes: attributes of the InferenceData.
+        attributes: attributes of the file.
     """
-    data = import_arviz().from_dict(posterior={"z": draws if draws.ndim > 2 else draws[None]}, attrs=attributes)
-    write_inference_data(path, data)
-
-
-def write_inference_data(path: Path, data: Any) -> None:
-    """Write InferenceData as netCDF; slashes in names, which netCDF does not allow, become underscores."""
-
-    def plain(group: Any) -> Any:
-        return group.rename({name: name.replace("/", "_") for name in [*group, *group.dims] if "/" in name})
-
-    atomically(path, lambda part: data.map(plain).to_netcdf(str(part), engine="h5netcdf"))
+    groups = {"posterior": {"z": draws if draws.ndim > 2 else draws[None]}}
+    write_tree(path, tree_of(datasets(groups, {}), attributes))

@@ -19,7 +19,7 @@ class Runner(NamedTuple):
     """`run` does one run with its files; `run_seeds` runs several seeds for a comparison and writes no files."""
 
     run: Callable[[Plan, Any, RunContext], tuple[Posterior, dict[str, Any]]]
-    run_seeds: Callable[[Plan, Sequence[int], Callable[[int], None]], SolverResult]
+    run_seeds: Callable[[Plan, Sequence[int], Callable[[str], None]], SolverResult]
 
 
 RUNNERS: dict[type, Runner] = {Settings: Runner(run_training, train_seeds), Nuts: Runner(run_sampling, sample_seeds)}

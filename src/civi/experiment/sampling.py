@@ -32,18 +32,22 @@ def run_sampling(plan: Plan, source: Any, context: RunContext) -> tuple[Posterio
     return SampledPosterior(reference=reference, message=message, seconds=seconds), {"message": message} | measures
 
 
-def sample_seeds(plan: Plan, seeds: Sequence[int], progress: Callable[[int], None]) -> SolverResult:
+def sample_seeds(plan: Plan, seeds: Sequence[int], progress: Callable[[str], None]) -> SolverResult:
     """Sample the chains of every seed and evaluate them in the same way as the trained solvers.
 
     Args:
         plan: what to run; its own seed is not used.
         seeds: the seeds.
-        progress: not used, as NUTS reports no steps.
+        progress: called with a description of the current work.
     """
     source, nuts = plan.source(), plan.settings
     begun = time.perf_counter()
-    posteriors = [SampledPosterior(reference=nuts.cached(plan.task.name, source, seed)) for seed in seeds]
+    posteriors = []
+    for i, seed in enumerate(seeds):
+        progress(f"sampling, seed {i + 1} of {len(seeds)}")
+        posteriors.append(SampledPosterior(reference=nuts.cached(plan.task.name, source, seed)))
     seconds = (time.perf_counter() - begun) / len(seeds)
+    progress("measuring")
     pairs = zip(posteriors, seeds, strict=True)
     evaluated = [plan.task.evaluate(posterior, plan.keys(seed)[2:], "quick") for posterior, seed in pairs]
     never: list[int | None] = [None] * len(seeds)

@@ -23,7 +23,8 @@ from civi.parallel.mesh import on_device, on_host, place, replicate_to_mesh
 from civi.parts import split
 from civi.problem import AutoencoderProblem, make_problem
 from civi.problem.target import Framed
-from civi.progress import TrainingBar
+from civi.problem.target.feeding import feeding, log_offset, with_window
+from civi.progress import TrainingBar, time_left
 from civi.solver import RunState, Trained, train
 from civi.solver.loop import empty_history, halted, start
 
@@ -53,8 +54,11 @@ def run_training(plan: Plan, source: Any, context: RunContext) -> tuple[Posterio
     else:
         trained = _train_on_mesh(plan, problem, train_key, checkpoints, context, team.mesh)
     team.leave()
-    record = {"history": trained.history, "message": trained.message, "seconds": trained.seconds}
-    return posterior_of(trained.problem, **record), _training_measures(trained, time.perf_counter() - begun)
+    history = trained.history | {"neg_elbo": trained.history["neg_elbo"] - log_offset(seen)}
+    record = {"history": history, "message": trained.message, "seconds": trained.seconds}
+    return posterior_of(with_window(trained.problem, None), **record), _training_measures(
+        trained, time.perf_counter() - begun
+    )
 
 
 def _train_on_mesh(
@@ -83,7 +87,12 @@ def train_and_save(plan: Plan, problem: Any, key: jax.Array, checkpoints: Checkp
         context: console, processes and devices.
     """
     solver, console, team = plan.settings.solver, context.console, context.team
-    with TrainingBar(console, plan.task.name, solver.steps) as bar:
+    offset = log_offset(getattr(problem, "target", None))
+    with (
+        TrainingBar(console, plan.task.name, solver.steps) as bar,
+        feeding(problem, plan.seed, plan.settings.problem.batch, team.mesh) as feed,
+    ):
+        problem = feed(problem, 0)[0] if feed else problem
         state, history = start(solver, problem, key), empty_history()
         interrupted_early = checkpoints.is_empty and not (context.folder / "metrics.json").exists()
         if context.resume and interrupted_early:
@@ -99,11 +108,12 @@ def train_and_save(plan: Plan, problem: Any, key: jax.Array, checkpoints: Checkp
         def watch(state: RunState, history: History) -> None:
             latest[0] = (state, history)
             checkpoints.save_if_due(state, history)
-            bar.update(int(state.done), float(history["neg_elbo"][-20:].mean()))
+            bar.update(int(state.done), float(history["neg_elbo"][-20:].mean()) - offset)
             interrupts.check()
 
         try:
-            trained = train(solver, problem, key, resume=(state, history), watch=watch, pause_every=checkpoints.every)
+            resumed, every = (state, history), checkpoints.every
+            trained = train(solver, problem, key, resume=resumed, watch=watch, pause_every=every, feed=feed)
         except BaseException:
             if not team.has_others:
                 checkpoints.save(*latest[0])
@@ -134,16 +144,17 @@ def _training_measures(trained: Trained, seconds: float) -> dict[str, Any]:
     }
 
 
-def train_seeds(plan: Plan, seeds: Sequence[int], progress: Callable[[int], None]) -> SolverResult:
+def train_seeds(plan: Plan, seeds: Sequence[int], progress: Callable[[str], None]) -> SolverResult:
     """Train all seeds in one compiled program, and evaluate each.
 
     Args:
         plan: what to run; its own seed is not used.
         seeds: the seeds.
-        progress: called with the number of steps done.
+        progress: called with a description of the current work.
     """
     settings, source = plan.settings, plan.source()
     solver = settings.solver
+    progress("pilot")
     seen = settings.pilot.look(source)
     family_keys, train_keys, measure_keys, draw_keys = jnp.stack([plan.keys(seed) for seed in seeds], axis=1)
 
@@ -161,20 +172,26 @@ def train_seeds(plan: Plan, seeds: Sequence[int], progress: Callable[[int], None
     def add_point(step: int, seconds: float, params: Any) -> None:
         curve.step.append(step)
         curve.seconds.append(seconds / len(seeds))
-        curve.neg_elbo.append(np.asarray(neg_elbo(params, fixed)).tolist())
+        curve.neg_elbo.append((np.asarray(neg_elbo(params, fixed)) - log_offset(seen)).tolist())
 
     def watch(state: RunState, history: History) -> None:
         done = int(state.done.max())
         if done % pause == 0 or done == solver.steps:
             add_point(done, float(history["seconds"][-1]), state.output)
-        progress(done)
+        left = time_left(float(history["seconds"][-1]), done, solver.steps - done)
+        progress(f"step {done} of {solver.steps}, {left}")
         interrupts.check()
 
     pause = max(1, solver.steps // POINTS)
+    progress("compiling")
     add_point(0, 0.0, params)
-    trained = train(solver, eqx.combine(params, fixed), train_keys, watch=watch, pause_every=pause)
+    problem = eqx.combine(params, fixed)
+    with feeding(problem, seeds[0], settings.problem.batch) as feed:
+        problem = feed(problem, 0)[0] if feed else problem
+        trained = train(solver, problem, train_keys, watch=watch, pause_every=pause, feed=feed)
     evaluated = []
     for i in range(len(seeds)):
+        progress(f"measuring, seed {i + 1} of {len(seeds)}")
         one = eqx.combine(jax.tree.map(lambda leaf, i=i: leaf[i], trained.state.output), fixed)
         evaluated.append(plan.task.evaluate(posterior_of(one), (measure_keys[i], draw_keys[i]), "quick"))
     batch = settings.problem.batch

@@ -12,13 +12,15 @@ from civi.family.gaussian import (
 from civi.family.laplace import LaplaceConditional
 from civi.family.log_normal import LogNormal
 from civi.family.mixing import ACTIVATIONS, ConstantMixing, MixingNetwork
-from civi.family.noise import GaussianNoise
-from civi.family.registry import CONDITIONALS
+from civi.family.noise import GaussianNoise, Noise
+from civi.family.particles import ParticleNoise, Particles
+from civi.family.registry import CONDITIONALS, MIXINGS
 from civi.family.semi_implicit import Architecture, Outer, SemiImplicit
 
 __all__ = [
     "ACTIVATIONS",
     "CONDITIONALS",
+    "MIXINGS",
     "Amortised",
     "Architecture",
     "BoundedGaussian",
@@ -32,7 +34,10 @@ __all__ = [
     "LaplaceConditional",
     "LogNormal",
     "MixingNetwork",
+    "Noise",
     "Outer",
+    "ParticleNoise",
+    "Particles",
     "Reader",
     "ScaledCholeskyGaussian",
     "ScaledGaussian",

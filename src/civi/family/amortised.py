@@ -67,7 +67,7 @@ class Conditioned(SemiImplicit):
     Every datum has J / N of the J outer samples, with those of one datum adjacent.
     """
 
-    mixing: Encoder = trained("mixing")  # type: ignore[assignment]
+    mixing: Encoder = trained("mixing")
     feature_N: Float[Array, "N H"] = constant()
 
     def mix(self, eps_K: Float[Array, "K E"]) -> Float[Array, "N K P"]:

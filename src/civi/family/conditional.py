@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import abstractmethod
 
 import equinox as eqx
+import jax
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
@@ -49,6 +50,10 @@ class Conditional(eqx.Module):
         Subclasses compute it from u where they can, which is exact even where rounding of z loses a small scale.
         """
         return self.log_prob(mixed, self.transform(mixed, u))
+
+    def score_at(self, mixed: Float[Array, " P"], u: Float[Array, " D"]) -> Float[Array, " D"]:
+        """grad_z log q(z | eps) at z = h(u; eps); subclasses compute it from u where that is simpler."""
+        return jax.grad(self.log_prob, argnums=1)(mixed, self.transform(mixed, u))
 
     def log_sum_pairs(
         self,

@@ -39,6 +39,9 @@ class DiagonalGaussian(Conditional):
     def log_prob_at(self, mixed: Float[Array, " P"], u: Float[Array, " D"]) -> Float[Array, ""]:
         return _normal_log_prob(u, self.log_scale.sum())
 
+    def score_at(self, mixed: Float[Array, " P"], u: Float[Array, " D"]) -> Float[Array, " D"]:
+        return -u * jnp.exp(-self.log_scale)
+
     def log_prob(self, mixed: Float[Array, " P"], z: Float[Array, " D"]) -> Float[Array, ""]:
         return _normal_log_prob((z - mixed) * jnp.exp(-self.log_scale), self.log_scale.sum())
 
@@ -139,6 +142,9 @@ class ScaledGaussian(EpsScaled):
 
     def log_prob_at(self, mixed: Float[Array, " P"], u: Float[Array, " D"]) -> Float[Array, ""]:
         return _normal_log_prob(u, self.location_and_log_scale(mixed)[1].sum())
+
+    def score_at(self, mixed: Float[Array, " P"], u: Float[Array, " D"]) -> Float[Array, " D"]:
+        return -u * jnp.exp(-self.location_and_log_scale(mixed)[1])
 
     def log_prob(self, mixed: Float[Array, " P"], z: Float[Array, " D"]) -> Float[Array, ""]:
         location, log_scale = self.location_and_log_scale(mixed)

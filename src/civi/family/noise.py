@@ -2,11 +2,31 @@
 
 from __future__ import annotations
 
+from typing import Protocol, runtime_checkable
+
 import equinox as eqx
 import jax
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from civi.errors import require
+
+
+@runtime_checkable
+class Noise(Protocol):
+    """q(eps), as a family needs it."""
+
+    @property
+    def dim(self) -> int:
+        """Dimension of eps."""
+        ...
+
+    def sample(self, key: PRNGKeyArray, count: int) -> Float[Array, "N E"]:
+        """`count` noise vectors, each distributed as q(eps)."""
+        ...
+
+    def log_prob(self, eps: Float[Array, " E"]) -> Float[Array, ""]:
+        """log q(eps)."""
+        ...
 
 
 class GaussianNoise(eqx.Module):

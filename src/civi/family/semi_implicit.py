@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -14,9 +14,9 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from civi.errors import require
 from civi.family.conditional import Conditional
-from civi.family.mixing import ACTIVATIONS, ConstantMixing, MixingNetwork
-from civi.family.noise import GaussianNoise
-from civi.family.registry import CONDITIONALS
+from civi.family.mixing import ACTIVATIONS
+from civi.family.noise import Noise
+from civi.family.registry import CONDITIONALS, MIXINGS
 from civi.parallel.mesh import shard
 from civi.parts import trained
 from civi.settings import Choice, check_settings, self_checking
@@ -34,17 +34,26 @@ class Outer(NamedTuple):
     u: Float[Array, "J D"]
 
 
-def draw_outer(noise: GaussianNoise, conditional: Conditional, key: PRNGKeyArray, count: int) -> Outer:
+def draw_outer(noise: Noise, conditional: Conditional, key: PRNGKeyArray, count: int) -> Outer:
     """(u_j, eps_j) ~ q(u) q(eps)."""
     key_eps, key_u = jax.random.split(key)
     return shard(Outer(noise.sample(key_eps, count), conditional.draw_base(key_u, count)), "outer")
 
 
 class SemiImplicit(eqx.Module):
-    """The semi-implicit family: noise eps, a mixing network, and the conditional q(z | eps)."""
+    """The semi-implicit family: noise eps, a mixing network, and the conditional q(z | eps).
 
-    noise: GaussianNoise
-    mixing: MixingNetwork | ConstantMixing = trained("mixing")
+    Example:
+        >>> import civi, jax
+        >>> family = civi.Architecture(hidden=(8,)).init(2, jax.random.key(0))
+        >>> inner = family.noise.sample(jax.random.key(1), 100)
+        >>> z, log_q = family.sample_and_log_prob(jax.random.key(2), 5, inner)
+        >>> z.shape, log_q.shape
+        ((5, 2), (5,))
+    """
+
+    noise: Noise
+    mixing: Any = trained("mixing")
     conditional: Conditional = trained("scale")
 
     def draw_outer(self, key: PRNGKeyArray, count: int) -> Outer:
@@ -88,6 +97,12 @@ class SemiImplicit(eqx.Module):
         z_J = jax.vmap(self.conditional.transform)(mixed_J, outer.u)
         return z_J, jax.vmap(self.conditional.log_prob_at)(mixed_J, outer.u)
 
+    def push_scored(self, outer: Outer) -> tuple[Float[Array, "J D"], Float[Array, "J D"]]:
+        """z_j = h(u_j; eps_j) and the score of its own conditional, grad_z log q(z_j | eps_j)."""
+        mixed_J = self.mix_each(outer.eps)
+        z_J = jax.vmap(self.conditional.transform)(mixed_J, outer.u)
+        return z_J, jax.vmap(self.conditional.score_at)(mixed_J, outer.u)
+
     def sample(self, key: PRNGKeyArray, count: int) -> Float[Array, "J D"]:
         """`count` draws of z."""
         return self.push(self.draw_outer(key, count))[0]
@@ -112,11 +127,18 @@ class Architecture:
 
     Starting from narrow conditionals with widely spread locations lets the mixing network find the shape first. Wide
     conditionals with a narrow spread tend to collapse to one Gaussian that covers all modes.
+
+    Example:
+        >>> import civi, jax
+        >>> family = civi.Architecture(hidden=(8,), conditional="diagonal").init(3, jax.random.key(0))
+        >>> family.sample(jax.random.key(1), 5).shape
+        (5, 3)
     """
 
     mixing: Annotated[
-        Literal["network", "constant"],
-        "Whether the conditional's parameters depend on the noise (network) or not (constant).",
+        str,
+        Choice(MIXINGS),
+        "What gives the conditional's parameters: a network of noise, nothing (constant), or a network of particles.",
     ] = "network"
     hidden: Annotated[tuple[int, ...], "Widths of the mixing network's hidden layers."] = (50, 50)
     activation: Annotated[str, Choice(ACTIVATIONS), "Activation function of the hidden layers."] = "relu"
@@ -125,6 +147,7 @@ class Architecture:
     conditional: Conditioned = "scaled"
     scale: Scale = 0.37
     spread: Spread = 3.0
+    particles: Annotated[int, "Number of particles, with mixing=particles."] = 100
 
     def __post_init__(self) -> None:
         check_settings(self, "family")
@@ -132,6 +155,7 @@ class Architecture:
             value = getattr(self, name)
             require(0 < value < float("inf"), f"family.{name} must be positive and finite, not {value}")
         require(self.noise_dim >= 1, f"family.noise_dim must be at least 1, not {self.noise_dim}")
+        require(self.particles >= 1, f"family.particles must be at least 1, not {self.particles}")
         require(all(n >= 1 for n in self.hidden), f"the widths in family.hidden must be at least 1, not {self.hidden}")
 
     @classmethod
@@ -155,10 +179,5 @@ class Architecture:
 def _init(architecture: Architecture, dim: int, key: PRNGKeyArray) -> SemiImplicit:
     conditional = CONDITIONALS[architecture.conditional]
     gain = conditional.output_gain(dim, architecture.spread)
-    sizes = (architecture.noise_dim, *architecture.hidden, gain.size)
-    if architecture.mixing == "constant":
-        mixing: MixingNetwork | ConstantMixing = ConstantMixing(jnp.zeros(gain.size))
-    else:
-        mixing = MixingNetwork.init(sizes, architecture.activation, gain, key)
-    noise = GaussianNoise(architecture.noise_dim, architecture.noise_scale)
+    noise, mixing = MIXINGS[architecture.mixing](architecture, gain, key)
     return SemiImplicit(noise, mixing, conditional.init(dim, architecture.scale))

@@ -14,7 +14,7 @@ import math
 import tokenize
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -108,8 +108,15 @@ def write_archive(path: Path, header: Mapping[str, Any], content: Any, arrays: A
             archive.writestr(zipfile.ZipInfo(name, EPOCH), data)
 
 
-def read_archive(path: Path, form: str, version: int) -> tuple[Any, Arrays]:
-    """Read the content and the arrays. A damaged or forged file and another format or version are errors."""
+def read_archive(path: Path, form: str, version: int, older: Sequence[int] = ()) -> tuple[Any, Arrays]:
+    """Read the content and the arrays. A damaged or forged file and another format or version are errors.
+
+    Args:
+        path: the file.
+        form: name of the format.
+        version: version of the format that is written today.
+        older: earlier versions that can still be read.
+    """
     try:
         members = _members(path)
         header = json.loads(members["format.json"])
@@ -122,7 +129,7 @@ def read_archive(path: Path, form: str, version: int) -> tuple[Any, Arrays]:
         raise DataError(f"{path} is not a {form}, or it is damaged: {reason}") from error
     if not isinstance(header, dict) or header.get("format") != form:
         raise DataError(f"{path} is not a {form}")
-    if header.get("version") != version:
+    if header.get("version") not in (version, *older):
         found, civi = (str(header.get(name))[:50] for name in ("version", "civi"))
         raise DataError(
             f"{path} has version {found} of the format, written by civi {civi}, but this civi reads version {version}: "

@@ -124,6 +124,15 @@ def sbc(
 
     Returns:
         Ranks, p-values and a verdict; `plot()` shows the ranks.
+
+    Example:
+        >>> import civi, jax.numpy as jnp, numpyro, numpyro.distributions as dist
+        >>> def model(y=None):
+        ...     mean = numpyro.sample("mean", dist.Normal(0, 1))
+        ...     numpyro.sample("y", dist.Normal(mean, 1), obs=y)
+        >>> found = civi.sbc(model, key=0, simulations=10, runs=1, diagnose=False, progress=False)
+        >>> found.ranks.shape
+        (10, 1)
     """
     words = as_words(key)
     check_count("simulations", simulations, 10)

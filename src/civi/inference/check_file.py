@@ -16,9 +16,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from civi.errors import DataError
-from civi.family import Amortised, SemiImplicit
+from civi.family import Amortised, ParticleNoise, Particles, SemiImplicit
 from civi.inference.nuts import Reference
 from civi.inference.pilot.base import Guesses
+from civi.inference.run_curve import RunCurve
 from civi.problem.autoencoder import Decoder
 from civi.problem.target import Frame, LowRankFrame
 
@@ -42,6 +43,9 @@ def _check_record(parts: Parts) -> None:
     """How training ended, which all kinds have."""
     expect(isinstance(parts["message"], str), "message is not a text")
     expect(_number(parts["seconds"]) and parts["seconds"] >= 0, "seconds is not a number of seconds")
+    phases = parts["phases"]
+    good = isinstance(phases, dict) and all(_number(seconds) and seconds >= 0 for seconds in phases.values())
+    expect(good, "phases does not hold numbers of seconds")
     history = parts["history"]
     expect(isinstance(history, dict), "history is not a table")
     columns = [column for column in history.values() if isinstance(column, np.ndarray) and column.ndim == 1]
@@ -76,6 +80,18 @@ def _check_semi_implicit(parts: Parts) -> None:
         expect(type(guesses) is Guesses, "guesses are not those of a pilot")
         expect(np.ndim(guesses.draws) == 3 and guesses.draws.shape[2] == dim, "guesses have a wrong shape")
         expect(np.shape(guesses.elbo) == guesses.draws.shape[:1], "guesses have a wrong number of ELBOs")
+
+    check_runs(parts["runs"])
+
+
+def check_runs(runs: Any) -> None:
+    """Raise DataError unless these are learning curves of runs."""
+    expect(isinstance(runs, list) and all(type(run) is RunCurve for run in runs), "runs are not learning curves")
+    for run in runs:
+        columns = (run.step, run.seconds, run.neg_elbo, run.sd)
+        plain = all(isinstance(column, np.ndarray) and column.ndim == 1 for column in columns)
+        expect(plain and len({len(column) for column in columns}) == 1, "a learning curve has a wrong shape")
+        expect(type(run.stalled) is int and type(run.chosen) is bool, "a learning curve has a wrong record")
 
 
 def _check_centring(centring: Any) -> None:
@@ -118,6 +134,9 @@ def _check_noise(family: Any) -> None:
     noise = family.noise
     expect(type(noise.dim) is int and 1 <= noise.dim <= MAX_DIM, "the dimension of the noise is not a whole number")
     expect(_number(noise.scale) and noise.scale > 0, "the scale of the noise is not a positive number")
+    if isinstance(noise, ParticleNoise):
+        fits = isinstance(family.mixing, Particles) and len(family.mixing.particles) == noise.count
+        expect(fits, "the number of particles is wrong")
 
 
 def _check_dim(dim: Any) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -11,12 +10,12 @@ from typing import Any
 import equinox as eqx
 import jax
 import numpy as np
+from rich.console import Console
 
 from civi.errors import TargetError
 from civi.inference.arguments import as_words, check_count, check_positive
 from civi.inference.diagnose.spread import r_hat
 from civi.inference.draws import draw, prepare_draws
-from civi.inference.load_arviz import import_arviz
 from civi.inference.pilot.base import Guesses
 from civi.inference.pilot.gaussian import Found, Guess, Search
 from civi.inference.pilot.proper import check_proper
@@ -24,6 +23,7 @@ from civi.inference.posterior import SemiImplicitPosterior
 from civi.inference.programs import one_blas_thread
 from civi.inference.recipe import PILOT_ROWS, check_solver, fit_settings
 from civi.inference.restarts import prepare_training, train_runs
+from civi.inference.run_curve import Clock, curve_of
 from civi.inference.seeds import Words, derived
 from civi.inference.selection import best_of
 from civi.inference.settings import Settings
@@ -31,7 +31,7 @@ from civi.problem.target import Target
 from civi.problem.target.not_finite import why_not_finite
 from civi.problem.target.numpyro_model import with_batch
 from civi.problem.target.user import batch_size, user_target
-from civi.progress import TrainingBar, console
+from civi.progress import TrainingBar, console, showing
 
 RUNS, SPREAD_DRAWS, RESERVE = 2, 2000, 0.95
 PILOT, TRAINING, EVALUATION = range(3)
@@ -76,8 +76,16 @@ def fit(
 
     Returns:
         The fitted posterior. Call `diagnose(key)` on it to see how far it can be trusted.
+
+    Example:
+        >>> import civi, jax.numpy as jnp
+        >>> posterior = civi.fit(lambda z: -0.5 * (z**2).sum(), dim=2, key=0, runs=1, progress=False)
+        >>> posterior.sample(1, 1000).shape
+        (1000, 2)
+        >>> posterior.diagnose(2).verdict
+        'good'
     """
-    begun = time.perf_counter()
+    clock = Clock()
     words = as_words(key)
     for name, value in {"dim": dim, "steps": steps, "runs": runs}.items():
         if value is not None:
@@ -86,27 +94,35 @@ def fit(
         check_positive("seconds", seconds)
     check_solver(solver)
     space: Any
-    log_p, space = user_target(target, args, kwargs, dim, example, reparam=reparam)
+    screen = screen_of(progress)
+    with showing(screen, "fit: reading the model"):
+        log_p, space = user_target(target, args, kwargs, dim, example, reparam=reparam)
     batch = batch_size(log_p)
     if batch is not None and log_p.rows > PILOT_ROWS:
         log_p = with_batch(log_p, space, PILOT_ROWS)
     settings = fit_settings(solver, log_p.dim, steps, batch)
     pilot: Any = settings.pilot
-    deadline = float("inf") if seconds is None else begun + RESERVE * seconds
-    with one_blas_thread(), _bar(progress, settings.solver.steps) as bar, ThreadPoolExecutor(1) as background:
+    deadline = float("inf") if seconds is None else clock.begun + RESERVE * seconds
+    bar = TrainingBar(screen, "fit", settings.solver.steps, at_most=True)
+    with one_blas_thread(), bar, ThreadPoolExecutor(1) as background:
         compiling = background.submit(prepare_training, settings, pilot.template(log_p))
+        clock.end("reading the model")
         bar.phase("pilot")
         found = _found(settings, log_p, space, derived(words, PILOT))
+        clock.end("pilot")
         bar.phase("compiling")
         _prepare_evaluation(settings, found, space)
         compiling.exception()
+        clock.end("compiling")
         bar.phase("training")
         trained = train_runs(settings, found.framed, derived(words, TRAINING), runs, deadline, bar.update)
+        clock.end("training")
         bar.phase("evaluating")
         best = best_of(trained, found.framed, derived(words, EVALUATION))
         draws = np.stack([draw(run.family, run.target, words, SPREAD_DRAWS).z for run in trained])
     if not best.converged:
         warnings.warn(f"the fit has not converged: {best.message}; call diagnose(key) on it", stacklevel=2)
+    clock.end("evaluating")
     sites = log_p.centred_sites
     return SemiImplicitPosterior(
         family=best.family,
@@ -117,8 +133,10 @@ def fit(
         history=best.history,
         converged=best.converged,
         message=best.message,
-        seconds=time.perf_counter() - begun,
+        seconds=clock.seconds,
+        phases=clock.phases,
         r_hat=r_hat(draws),
+        runs=[curve_of(run.history, run.stalled, chosen=run.history is best.history) for run in trained],
     )
 
 
@@ -145,10 +163,10 @@ def _prepare_evaluation(settings: Settings, found: Found, space: Callable[..., A
     """Load what the evaluation needs, while the program of the training is compiled in the background."""
     shapes = eqx.filter_eval_shape(settings.family.init, found.framed.dim, jax.eval_shape(lambda: jax.random.key(0)))
     prepare_draws(shapes, found.framed.template(), space)
-    import_arviz()
 
 
-def _bar(progress: bool, steps: int) -> TrainingBar:
+def screen_of(progress: bool) -> Console:
+    """The console of progress bars, on the standard error; silent unless `progress` is set."""
     made = console(stderr=True)
     made.quiet = not progress
-    return TrainingBar(made, "fit", steps)
+    return made

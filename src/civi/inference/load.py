@@ -17,13 +17,18 @@ from civi.errors import DataError, TargetError
 from civi.inference.archive import read_archive, unpack
 from civi.inference.check_file import check_parts, expect
 from civi.inference.posterior import AmortisedPosterior, Posterior, SampledPosterior, SemiImplicitPosterior
-from civi.inference.save import FORMAT, KNOWN, VERSION
+from civi.inference.save import FORMAT, KNOWN, OLDER, VERSION
 from civi.problem.target import Framed
 from civi.problem.target.space import TreeSpace, UnknownSpace, VectorSpace
 from civi.problem.target.traced import ModelSpace, TracedTarget
 from civi.problem.target.user import user_target
 
 CLOSE = 1e-3
+SINCE_VERSION_4: Mapping[str, dict[str, Any]] = {
+    "semi-implicit": {"phases": {}, "runs": []},
+    "sampled": {"phases": {}},
+    "amortised": {"phases": {}},
+}
 
 
 class NoTarget(eqx.Module):
@@ -61,8 +66,21 @@ def load(
 
     Returns:
         The posterior, of the same kind as the one that was saved.
+
+    Example:
+        >>> import civi, jax, os, tempfile
+        >>> from civi.inference.posterior import SemiImplicitPosterior
+        >>> def log_density(z):
+        ...     return -0.5 * (z**2).sum()
+        >>> family = civi.Architecture().init(2, jax.random.key(0))
+        >>> posterior = SemiImplicitPosterior(family=family, target=civi.LogDensity(log_density, 2))
+        >>> path = os.path.join(tempfile.mkdtemp(), "fit.civi")
+        >>> posterior.save(path)
+        >>> again = civi.load(path, log_density)
+        >>> bool((again.sample(1, 10) == posterior.sample(1, 10)).all())
+        True
     """
-    content, arrays = read_archive(Path(path), FORMAT, VERSION)
+    content, arrays = read_archive(Path(path), FORMAT, VERSION, OLDER)
     try:
         posterior, space = _posterior(content, arrays)
     except Exception as error:
@@ -91,6 +109,7 @@ def _posterior(content: Any, arrays: Mapping[str, np.ndarray]) -> tuple[Posterio
     expect(isinstance(kind, str) and kind in KINDS, f"it holds an unknown kind of posterior, {str(kind)[:50]!r}")
     expect(isinstance(packed, dict), "its parts are not an object")
     parts = {name: unpack(value, KNOWN, arrays) for name, value in packed.items()}
+    parts = SINCE_VERSION_4[kind] | parts
     check_parts(kind, parts)
     space = _space(content["space"], arrays)
     posterior = KINDS[kind](parts, space)

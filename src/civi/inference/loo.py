@@ -11,7 +11,7 @@ which correct for q and leave x_i out at once. They are Pareto-smoothed for ever
 
 from __future__ import annotations
 
-import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import jax
@@ -25,7 +25,7 @@ from scipy.special import logsumexp
 
 from civi.errors import TargetError, require
 from civi.inference.diagnose.importance import smooth_weights
-from civi.inference.load_arviz import import_arviz
+from civi.inference.diagnose.pareto import pareto_smoothed
 from civi.problem.target.numpyro_sites import Rows, explained, started
 from civi.problem.target.traced import Origin
 
@@ -115,7 +115,16 @@ def loo(origin: Origin, draws: dict[str, np.ndarray], log_ratios: np.ndarray) ->
         draws: draws of the sites, with a leading axis.
         log_ratios: log p - log q at the draws; zeros for exact draws.
     """
-    likelihoods = log_likelihoods(origin, draws)
+    return loo_of(log_likelihoods(origin, draws), log_ratios)
+
+
+def loo_of(likelihoods: Mapping[str, np.ndarray], log_ratios: np.ndarray) -> Loo:
+    """Leave-one-out cross-validation from log p(x_i | z_s) by observed site, with the draws s as the leading axis.
+
+    Args:
+        likelihoods: the log likelihoods in double precision.
+        log_ratios: log p - log q at the draws; zeros for exact draws.
+    """
     made = {site: _of_site(values, log_ratios) for site, values in likelihoods.items()}
     elpd, k_hats, full = ({site: parts[i] for site, parts in made.items()} for i in range(3))
     return Loo(elpd, k_hats, full, len(log_ratios))
@@ -160,10 +169,8 @@ def _of_site(values: np.ndarray, log_ratios: np.ndarray) -> tuple[np.ndarray, np
 
 def _smoothed(log_ratios: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Pareto-smoothed log weights (observation, draw), and k_hat of each observation."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        log_weights, k_hats = import_arviz().psislw(log_ratios)
-    return np.asarray(log_weights), np.atleast_1d(np.asarray(k_hats))
+    smoothed = [pareto_smoothed(of_one) for of_one in log_ratios]
+    return np.stack([log_weights for log_weights, _ in smoothed]), np.array([k_hat for _, k_hat in smoothed])
 
 
 def _joined(of_sites: dict[str, np.ndarray]) -> np.ndarray:

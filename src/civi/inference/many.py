@@ -13,16 +13,15 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 from jaxtyping import PRNGKeyArray
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from civi.errors import SettingError, require
 from civi.inference.arguments import as_words, check_count
-from civi.inference.fit import RUNS, fit
+from civi.inference.fit import RUNS, fit, screen_of
 from civi.inference.posterior_base import Diagnosis
 from civi.inference.programs import one_blas_thread
 from civi.inference.seeds import derived, threefry
-from civi.progress import console
+from civi.progress import TrainingBar
 
 FITTING, CHECKING = range(2)
 OPTIONS = frozenset(inspect.signature(fit).parameters) - {"args", "kwargs"}
@@ -123,6 +122,18 @@ def fit_many(
 
     Returns:
         The posteriors as a sequence, with `verdicts`, `errors` and `keys`.
+
+    Example:
+        >>> import civi
+        >>> fits = civi.fit_many(
+        ...     lambda z, centre: -0.5 * ((z - centre) ** 2).sum(),
+        ...     [{"centre": 0.0}, {"centre": 5.0}],
+        ...     key=0, dim=2, runs=1, progress=False,
+        ... )
+        >>> fits.verdicts
+        ['good', 'good']
+        >>> [round(float(one.sample(1).mean())) for one in fits]
+        [0, 5]
     """
     begun, words = time.perf_counter(), as_words(key)
     sets = _checked(datasets)
@@ -137,25 +148,26 @@ def fit_many(
             threefry(derived(words, CHECKING, i)) if diagnose else None,
         )
 
-    with one_blas_thread(), _bar(progress) as bar:
-        task = bar.add_task("fitting", total=len(sets))
-        fitted = _each(one, len(sets), workers, lambda: bar.advance(task))
+    bar = TrainingBar(screen_of(progress), "fit_many", len(sets), counted="fitting")
+    with one_blas_thread(), bar:
+        bar.phase("the first fit, with compilation")
+        fitted = _each(one, len(sets), workers, bar.update)
     fits = Fits(fitted, keys, time.perf_counter() - begun)
     if len(fits.errors) == len(sets):
         raise fits.errors[0]
     return fits
 
 
-def _each(one: Callable[[int], Fitted], count: int, workers: int, advance: Callable[[], None]) -> list[Fitted]:
+def _each(one: Callable[[int], Fitted], count: int, workers: int, show: Callable[[int], None]) -> list[Fitted]:
     """All fits. The first one is alone, because the others wait for its programs."""
     found = {0: one(0)}
-    advance()
+    show(1)
     with ThreadPoolExecutor(workers) as pool:
         futures = {pool.submit(one, i): i for i in range(1, count)}
         try:
             for future in as_completed(futures):
                 found[futures[future]] = future.result()
-                advance()
+                show(len(found))
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
@@ -205,10 +217,3 @@ def _why(one: Fitted) -> str:
         return f"{type(one.error).__name__}: {one.error}"
     found = one.diagnosis.findings if one.diagnosis else []
     return "; ".join(f"{finding.name} {finding.value:.3g}" for finding in found if finding.verdict != "good")
-
-
-def _bar(progress: bool) -> Progress:
-    made = console(stderr=True)
-    made.quiet = not progress
-    columns = (TextColumn("[bold]{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    return Progress(*columns, console=made, refresh_per_second=4)

@@ -82,7 +82,9 @@ class Nuts:
         return override(self, assignments)
 
     def check(self, source: Any) -> None:
-        """Accept any target with a log density."""
+        """Accept any target with a log density on all its data."""
+        in_memory = not hasattr(source, "feed")
+        require(in_memory, "nuts evaluates all rows at every step, but these are read from disk: add --in-memory")
 
     def check_devices(self, devices: Mapping[str, int]) -> None:
         """Reject any distribution over devices: NUTS runs on one device."""

@@ -16,23 +16,28 @@ from civi.errors import require
 from civi.estimate import log_density, mix_own
 from civi.family import SemiImplicit
 from civi.inference.arguments import KeyOrSeed, as_key, as_words, check_count
+from civi.inference.data_groups import groups_of_draws
 from civi.inference.diagnose import Bounds, log_q, neg_elbo_bounds
 from civi.inference.diagnose.divergence import WeightedDraws, mean_and_se, with_own
 from civi.inference.diagnose.importance import resample as resampled
 from civi.inference.diagnose.importance import smooth_weights
-from civi.inference.diagnose.trust import Evidence, findings
+from civi.inference.diagnose.trust import Evidence, findings, modes
 from civi.inference.draws import BLOCK, draw, in_space, weigh
-from civi.inference.inference_data import inference_data
+from civi.inference.labelled import Groups
 from civi.inference.loo import Loo, check_size, loo
 from civi.inference.pilot.base import Guesses
 from civi.inference.posterior_amortised import AmortisedPosterior
 from civi.inference.posterior_base import INNER, Diagnosis, Elbo, LogProb, Posterior
 from civi.inference.posterior_sampled import SampledPosterior
 from civi.inference.refine import METRIC_DRAWS, Chains, run_chains
+from civi.inference.report.content import Content
+from civi.inference.report.gather import gathered
+from civi.inference.run_curve import RunCurve
 from civi.inference.seeds import Words, derived, generator
 from civi.inference.warm_start import WarmStart, origin_of, warm_start
-from civi.problem.target import Framed, Target, inward, log_volume, unframed
-from civi.problem.target.names import parameter_names
+from civi.problem.target import Framed, Target, inward, log_volume
+from civi.problem.target.feeding import log_offset
+from civi.problem.target.names import name_of, parameter_names
 
 __all__ = [
     "AmortisedPosterior",
@@ -45,6 +50,7 @@ __all__ = [
 ]
 
 CANDIDATES = 2000
+SAVED = ("family", "guesses", "centring", "converged", "r_hat", "runs", "dim")
 DRAWS, SETS, EVALUATIONS = 4000, 5, 4_000_000_000
 
 
@@ -59,6 +65,7 @@ class SemiImplicitPosterior(Posterior):
         centring: the degree of centring of each hierarchical site that has one: 1 is as written, 0 is non-centred.
         converged: whether training had converged; None if this was not tested.
         r_hat: largest R-hat over all parameters between independent runs; None for a single run.
+        runs: the learning curve of each run.
     """
 
     family: SemiImplicit
@@ -67,6 +74,7 @@ class SemiImplicitPosterior(Posterior):
     centring: dict[str, float] = field(default_factory=dict)
     converged: bool | None = None
     r_hat: float | None = None
+    runs: list[RunCurve] = field(default_factory=list)
 
     @property
     def dim(self) -> int:
@@ -91,7 +99,8 @@ class SemiImplicitPosterior(Posterior):
         return [", ".join(part for part in (state, between) if part), ", ".join(forms)]
 
     def bounds(self, key: KeyOrSeed, outer: int, inner: int) -> Bounds | None:
-        return neg_elbo_bounds(self.family, self.target, as_key(key), outer, inner)
+        found, offset = neg_elbo_bounds(self.family, self.target, as_key(key), outer, inner), log_offset(self.target)
+        return found._replace(upper=found.upper - offset, lower=found.lower - offset)
 
     def log_density(self, z: Array) -> Array | None:
         return log_q(self.family, self.target, z)
@@ -119,12 +128,35 @@ class SemiImplicitPosterior(Posterior):
         """Estimate the evidence lower bound. It uses the upper bound on log q, so that it remains a lower bound."""
         check_count("inner", inner)
         drawn = self._weighted_draws(as_words(key), self._draws(), inner)
-        return Elbo(*mean_and_se(drawn.log_p - drawn.log_q))
+        value, se = mean_and_se(drawn.log_p - drawn.log_q)
+        return Elbo(value + log_offset(self.target), se)
 
     def diagnose(self, key: KeyOrSeed) -> Diagnosis:
-        words, count = as_words(key), self._draws()
-        drawn = self._weighted_draws(words, SETS * count)
-        log_ratios = (drawn.log_p - drawn.log_q).reshape(SETS, count)
+        return _judged(self._examined(as_words(key))[1])
+
+    def content(self, key: KeyOrSeed, title: str = "", *, sets: int = SETS) -> Content:
+        """What the report shows.
+
+        Args:
+            key: random key, or a whole number as its seed.
+            title: title of the page; by default the name of the model.
+            sets: number of sets of draws that the checks use; one is faster, but its k_hat varies more.
+        """
+        words = as_words(key)
+        drawn, evidence = self._examined(words, sets)
+        weighted = WeightedDraws(*(part[: self._draws()] for part in drawn))
+        predictive_key = jax.random.wrap_key_data(jnp.asarray(derived(words, 2)[:2]))
+        groups = groups_of_draws(self.constrain, weighted, predictive_key)
+        judged, (value, se) = _judged(evidence), mean_and_se(drawn.log_p - drawn.log_q)
+        elbo = (value + log_offset(self.target), se)
+        more = {"findings": judged.findings, "modes": judged.modes, "elbo": elbo}
+        return gathered(self, groups, title or f"Fit of {name_of(self.constrain)}", **more)
+
+    def _examined(self, words: Words, sets: int = SETS) -> tuple[WeightedDraws, Evidence]:
+        """Weighted draws, and what the checks are computed from."""
+        count = self._draws()
+        drawn = self._weighted_draws(words, sets * count)
+        log_ratios = (drawn.log_p - drawn.log_q).reshape(sets, count)
         evidence = Evidence(
             draws=drawn.z[:count].astype(np.float64),
             log_ratios=log_ratios[0],
@@ -139,15 +171,14 @@ class SemiImplicitPosterior(Posterior):
             ended=self.message,
             names=parameter_names(self.constrain, self.dim),
         )
-        return Diagnosis(findings(evidence))
+        return drawn, evidence
 
-    def to_inference_data(self, key: KeyOrSeed, count: int = 4000) -> Any:
-        """Convert `count` draws to ArviZ InferenceData; `civi.inference.inference_data` lists its groups."""
+    def groups(self, key: KeyOrSeed, count: int) -> Groups:
         words = as_words(key)
         check_count("count", count, 10)
         weighted = self._weighted_draws(words, count)
         predictive_key = jax.random.wrap_key_data(jnp.asarray(derived(words, 2)[:2]))
-        return inference_data(unframed(self.target), self.constrain, weighted, predictive_key)
+        return groups_of_draws(self.constrain, weighted, predictive_key)
 
     def refine(
         self, key: KeyOrSeed, *, draws: int = 1000, chains: int = 4, warmup: int = 100, accept: float = 0.9
@@ -171,7 +202,7 @@ class SemiImplicitPosterior(Posterior):
 
     def _saved(self) -> tuple[str, dict[str, Any]]:
         framed = self.target if isinstance(self.target, Framed) else None
-        parts = {name: getattr(self, name) for name in ("family", "guesses", "centring", "converged", "r_hat", "dim")}
+        parts = {name: getattr(self, name) for name in SAVED}
         parts |= {name: getattr(framed, name, None) for name in ("frame", "log_p", "slope")}
         return "semi-implicit", parts
 
@@ -199,6 +230,10 @@ class SemiImplicitPosterior(Posterior):
         w = inward(self.target, draws.reshape(-1, self.dim))
         weighed = weigh(self.family, self.target, derived(words, 3), w, INNER)
         return (weighed.log_p - weighed.log_q_plain).reshape(draws.shape[:2])
+
+
+def _judged(evidence: Evidence) -> Diagnosis:
+    return Diagnosis(findings(evidence), modes(evidence))
 
 
 def _form(degree: float) -> str:

@@ -12,7 +12,10 @@ from civi.errors import TargetError
 from civi.family import Amortised, Conditioned
 from civi.inference.arguments import KeyOrSeed
 from civi.inference.diagnose import Bounds
+from civi.inference.labelled import Groups
 from civi.inference.posterior_base import INNER, Diagnosis, Elbo, LogProb, Posterior
+from civi.inference.report.content import Content
+from civi.inference.report.gather import recorded
 from civi.problem.autoencoder import Decoder
 
 PER_DATUM = "this posterior is amortised (one posterior per data point): call given(x) with your data first"
@@ -69,8 +72,12 @@ class AmortisedPosterior(Posterior):
     def diagnose(self, key: KeyOrSeed) -> Diagnosis:
         raise TargetError(PER_DATUM)
 
-    def to_inference_data(self, key: KeyOrSeed, count: int = 4000) -> Any:
+    def groups(self, key: KeyOrSeed, count: int) -> Groups:
         raise TargetError(PER_DATUM)
+
+    def content(self, key: KeyOrSeed, title: str = "") -> Content:
+        """Learning curves and settings only; the report of `civi run` also shows images and latents of test data."""
+        return Content(**recorded(self, title or "Autoencoder"))
 
     def _saved(self) -> tuple[str, dict[str, Any]]:
         return "amortised", {"family": self.family, "decoder": self.decoder, "latent_dim": self.latent_dim}

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Array, Float
@@ -14,13 +14,22 @@ from rich.table import Table
 
 from civi.errors import TargetError
 from civi.inference.arguments import KeyOrSeed
+from civi.inference.data_groups import axes_of
 from civi.inference.diagnose import Bounds
-from civi.inference.diagnose.trust import Finding, advice, verdict
+from civi.inference.diagnose.trust import Finding, Mode, advice, verdict
 from civi.inference.draws import in_space
+from civi.inference.labelled import Groups, datasets, tree_of
+from civi.inference.load_arviz import import_arviz, inference_data
 from civi.inference.loo import Loo
+from civi.inference.report.compose import write_report
+from civi.inference.report.content import Content
 from civi.inference.save import save
 from civi.inference.warm_start import WarmStart
+from civi.page.elements import tag
 from civi.problem.target.space import VectorSpace
+
+if TYPE_CHECKING:
+    from xarray import DataTree
 
 INNER = 20_000
 NO_DENSITY = "these are draws of a Markov chain, which have no density: fit with another solver for log_prob and elbo"
@@ -42,9 +51,15 @@ class Elbo(NamedTuple):
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """All findings and the worst verdict among them. Rich prints it as a table."""
+    """All findings and the worst verdict among them. Rich prints it as a table.
+
+    Attributes:
+        findings: the result of each check.
+        modes: the regions that the pilot found, with their shares of the posterior.
+    """
 
     findings: list[Finding]
+    modes: list[Mode] = field(default_factory=list)
 
     @property
     def verdict(self) -> str:
@@ -65,6 +80,13 @@ class Diagnosis:
             table.add_row(finding.name, f"{finding.value:.3g}", finding.verdict, finding.sentence)
         return table
 
+    def _repr_html_(self) -> str:
+        names = tag("tr", [tag("th", name) for name in ("check", "value", "verdict", "what it means")])
+        cells = [(f.name, f"{f.value:.3g}", f.verdict, f.sentence) for f in self.findings]
+        rows = [tag("tr", [tag("td", cell, style="text-align: left") for cell in row]) for row in cells]
+        title = tag("p", tag("strong", f"the fit is {self.verdict}"))
+        return tag("div", title, [tag("p", line) for line in self.advice], tag("table", names, rows))
+
     def __str__(self) -> str:
         lines = [f"{f.name}: {f.value:.3g} ({f.verdict}). {f.sentence}" for f in self.findings]
         return "\n".join([f"the fit is {self.verdict}", *self.advice, *lines])
@@ -79,16 +101,34 @@ class Posterior(ABC):
         history: the training history, one array per column (empty for draws of a Markov chain).
         message: how training ended.
         seconds: wall time of the fit.
+        phases: seconds of each phase of the fit, by name.
+
+    Example:
+        >>> import civi, jax
+        >>> from civi.inference.posterior import SemiImplicitPosterior
+        >>> family = civi.Architecture().init(2, jax.random.key(0))
+        >>> target = civi.LogDensity(lambda z: -0.5 * (z**2).sum(), 2)
+        >>> posterior = SemiImplicitPosterior(family=family, target=target)  # untrained: civi.fit trains one
+        >>> posterior.sample(1, 100).shape
+        (100, 2)
+        >>> lower, upper = posterior.log_prob([[0.0, 0.0]])
+        >>> bool(lower[0] <= upper[0])
+        True
     """
 
     constrain: Callable[[Array], Any] = field(default_factory=VectorSpace)
     history: dict[str, np.ndarray] = field(default_factory=dict)
     message: str = ""
     seconds: float = 0.0
+    phases: dict[str, float] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         lines = [f"{type(self).__name__} of {self.dim} unconstrained parameters", *self._details()]
         return "\n  ".join(line for line in [*lines, self.message] if line)
+
+    def _repr_html_(self) -> str:
+        first, *others = repr(self).split("\n")
+        return tag("div", tag("strong", first), [tag("div", line) for line in others])
 
     def _details(self) -> list[str]:
         """Further lines of the representation."""
@@ -124,16 +164,53 @@ class Posterior(ABC):
         """
 
     @abstractmethod
-    def to_inference_data(self, key: KeyOrSeed, count: int = 4000) -> Any:
-        """Convert to ArviZ InferenceData.
+    def groups(self, key: KeyOrSeed, count: int) -> Groups:
+        """Draws and what belongs to them as arrays by group and name, in the schema of ArviZ.
+
+        Args:
+            key: random key, or a whole number as its seed.
+            count: number of draws.
+        """
+
+    def to_datatree(self, key: KeyOrSeed, count: int = 4000) -> DataTree:
+        """Convert to an xarray.DataTree with the groups of ArviZ's schema, which ArviZ 1 reads; needs no ArviZ.
 
         Args:
             key: random key, or a whole number as its seed.
             count: number of draws.
 
         Returns:
-            An arviz.InferenceData. `civi.inference.inference_data` lists its groups.
+            A tree with the axes chain and draw; draws of an approximation are one chain.
+            `civi.inference.data_groups` lists its groups.
         """
+        return tree_of(datasets(self.groups(key, count), axes_of(self.constrain)))
+
+    def to_inference_data(self, key: KeyOrSeed, count: int = 4000) -> Any:
+        """Convert to InferenceData of ArviZ before version 1, which must be installed.
+
+        Args:
+            key: random key, or a whole number as its seed.
+            count: number of draws.
+
+        Returns:
+            An arviz.InferenceData with the groups of `to_datatree`.
+        """
+        import_arviz()
+        return inference_data(datasets(self.groups(key, count), axes_of(self.constrain)))
+
+    @abstractmethod
+    def content(self, key: KeyOrSeed, title: str = "") -> Content:
+        """What the report shows; `report` writes it as a page."""
+
+    def report(self, path: str | Path, *, key: KeyOrSeed = 0, title: str = "") -> None:
+        """Write a report: one HTML file with the verdict, learning curves, parameters, weights and checks.
+
+        Args:
+            path: the file; an existing one is replaced.
+            key: random key of the draws that it shows, or a whole number as its seed.
+            title: title of the page; by default the name of the model.
+        """
+        write_report(self.content(key, title), Path(path))
 
     @abstractmethod
     def draws_to_measure(self, key: KeyOrSeed, count: int) -> np.ndarray:
@@ -235,7 +312,7 @@ class Posterior(ABC):
             overwrite: whether to replace an existing file. Without it, an existing file is an error.
         """
         kind, parts = self._saved()
-        record = {"history": self.history, "message": self.message, "seconds": self.seconds}
+        record = {"history": self.history, "message": self.message, "seconds": self.seconds, "phases": self.phases}
         save(kind, record | parts, self.constrain, self.dim, Path(path), overwrite=overwrite)
 
     @abstractmethod

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -11,13 +11,17 @@ import numpy as np
 from jaxtyping import Array
 
 from civi.inference.arguments import KeyOrSeed, as_key, check_count
+from civi.inference.data_groups import named
 from civi.inference.diagnose import Bounds
 from civi.inference.diagnose.trust import chain_findings
-from civi.inference.load_arviz import import_arviz
+from civi.inference.labelled import Groups
 from civi.inference.loo import Loo, check_size, loo
 from civi.inference.nuts import Reference
 from civi.inference.posterior_base import Diagnosis, Posterior
+from civi.inference.report.content import Content
+from civi.inference.report.gather import gathered
 from civi.inference.warm_start import origin_of
+from civi.problem.target.names import name_of
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -62,11 +66,16 @@ class SampledPosterior(Posterior):
     def diagnose(self, key: KeyOrSeed) -> Diagnosis:
         return Diagnosis(chain_findings(self.reference))
 
-    def to_inference_data(self, key: KeyOrSeed, count: int = 4000) -> Any:
+    def groups(self, key: KeyOrSeed, count: int) -> Groups:
         """All stored chains, in the names and space of the user's parameters; `key` and `count` are ignored."""
-        draws = jax.vmap(jax.vmap(self.constrain))(jnp.asarray(self.reference.draws))
-        named = draws if isinstance(draws, dict) else {"z": draws}
-        return import_arviz().from_dict(posterior={name: np.asarray(value) for name, value in named.items()})
+        return {"posterior": named(jax.vmap(jax.vmap(self.constrain))(jnp.asarray(self.reference.draws)))}
+
+    def content(self, key: KeyOrSeed, title: str = "") -> Content:
+        found = gathered(
+            self, self.groups(key, len(self.reference.draws)), title or f"Draws of {name_of(self.constrain)}"
+        )
+        sizes = self.reference.effective_size if len(found.names) == self.dim else None
+        return replace(found, solver="nuts", findings=chain_findings(self.reference), effective_size=sizes)
 
     def loo(self, key: KeyOrSeed, count: int = 4000) -> Loo:
         check_count("count", count, 100)

@@ -29,6 +29,12 @@ def keep_programs(folder: str | Path | None = None) -> Path:
 
     Returns:
         The folder.
+
+    Example:
+        >>> import civi, os, tempfile
+        >>> folder = os.path.join(tempfile.mkdtemp(), "programs")
+        >>> civi.keep_programs(folder).name
+        'programs'
     """
     path = cache_folder("programs") / _machine() if folder is None else Path(folder)
     _make_private(path)

@@ -15,7 +15,7 @@ from civi.update import FirstOrder, Samples
 
 STEPS = 6_000
 PILOT_ROWS = 10_000
-EXPLICIT = ("mfvb",)
+NOT_IN_A_FRAME = ("mfvb", "pvi")
 
 
 def fit_settings(solver: str, dim: int, steps: int | None = None, batch: int | None = None) -> Settings:
@@ -48,6 +48,6 @@ def fit_settings(solver: str, dim: int, steps: int | None = None, batch: int | N
 
 
 def check_solver(solver: str) -> None:
-    """Reject a solver that does not train a semi-implicit family in the frame of the pilot."""
-    if solver not in SOLVERS or solver in EXPLICIT:
-        raise unknown("solver for civi.fit", solver, [name for name in SOLVERS if name not in EXPLICIT])
+    """Reject a solver that cannot train a family in the frame of the pilot."""
+    if solver not in SOLVERS or solver in NOT_IN_A_FRAME:
+        raise unknown("solver for civi.fit", solver, [name for name in SOLVERS if name not in NOT_IN_A_FRAME])

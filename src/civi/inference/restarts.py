@@ -49,6 +49,7 @@ class Run:
         history: the training history by column.
         converged: whether the ELBO had stopped improving.
         message: how training ended.
+        stalled: the step after which the ELBO had stopped improving; 0 if it had not.
     """
 
     family: SemiImplicit
@@ -56,6 +57,7 @@ class Run:
     history: dict[str, np.ndarray]
     converged: bool
     message: str
+    stalled: int = 0
 
     @property
     def neg_elbo(self) -> float:
@@ -118,9 +120,9 @@ def train_run(
             state = state._replace(solver=state.solver._replace(optimiser=optimiser))
     halted = _halted(state)
     history = _history(rows, clock)
-    return Run(
-        *_trained(settings, framed, state), history, plan.stalled and not (plan.cut or halted), plan.message(halted)
-    )
+    converged = plan.stalled and not (plan.cut or halted)
+    stalled = plan.held if plan.stalled else 0
+    return Run(*_trained(settings, framed, state), history, converged, plan.message(halted), stalled)
 
 
 @dataclass

@@ -14,30 +14,42 @@ from jaxtyping import Array
 
 import civi
 from civi.errors import OutputError
-from civi.family import Amortised, ConstantMixing, Encoder, GaussianNoise, MixingNetwork, SemiImplicit
+from civi.family import (
+    Amortised,
+    ConstantMixing,
+    Encoder,
+    GaussianNoise,
+    MixingNetwork,
+    ParticleNoise,
+    Particles,
+    SemiImplicit,
+)
 from civi.family.registry import CONDITIONALS
 from civi.files import atomically
 from civi.inference.archive import Arrays, pack, write_archive
 from civi.inference.nuts import Reference
 from civi.inference.pilot.base import Guesses
+from civi.inference.run_curve import RunCurve
 from civi.problem.images import ImageDecoder
 from civi.problem.sentences import Recurrent, SentenceDecoder, SentenceReader
 from civi.problem.target import Frame, LowRankFrame
 from civi.problem.target.space import TreeSpace, VectorSpace
 
-FORMAT, VERSION = "civi posterior", 3
+FORMAT, VERSION, OLDER = "civi posterior", 4, (3,)
 FAMILIES: tuple[type, ...] = (
     SemiImplicit,
     Amortised,
     GaussianNoise,
     MixingNetwork,
     ConstantMixing,
+    ParticleNoise,
+    Particles,
     Encoder,
     *CONDITIONALS.values(),
 )
 DECODERS: tuple[type, ...] = (ImageDecoder, SentenceReader, SentenceDecoder, Recurrent)
 KNOWN: dict[str, type] = {
-    part.__name__: part for part in (*FAMILIES, *DECODERS, Frame, LowRankFrame, Guesses, Reference)
+    part.__name__: part for part in (*FAMILIES, *DECODERS, Frame, LowRankFrame, Guesses, Reference, RunCurve)
 }
 
 

@@ -14,7 +14,7 @@ from civi.problem import ProblemSettings
 from civi.problem.architecture import Autoencoding
 from civi.problem.target.base import check_batch
 from civi.settings import Choice, Setting, check_settings, describe, listing, names, override, self_checking
-from civi.solver import CompositionalSolver, Method
+from civi.solver import CompositionalSolver, Method, PathwiseSolver
 from civi.tracker import Pool
 from civi.update import PerGroup
 
@@ -95,6 +95,8 @@ class Settings:
             require(without, "problem.warm_up is only for autoencoders: leave it at none")
             return check_batch(source, self.problem.batch)
         solver, batch, outer = self.solver, self.problem.batch, self.outer_samples()
+        trains_decoder = not isinstance(solver, PathwiseSolver) or solver.objective.trains_decoder
+        require(trains_decoder, "an autoencoder trains a decoder, which this objective cannot: choose another solver")
         if batch is None:
             raise SettingError("an autoencoder needs a batch of data in each step: set problem.batch")
         require(batch <= source.rows, f"problem.batch ({batch}) is larger than the data ({source.rows} rows)")
@@ -109,7 +111,9 @@ class Settings:
 
     def _check_groups(self) -> None:
         """Reject values for parameter groups that the family does not have, such as a decoder without autoencoder."""
-        groups = ("mixing", "scale", "decoder") if isinstance(self.family, Autoencoding) else ("mixing", "scale")
+        other = ("decoder",) if isinstance(self.family, Autoencoding) else ()
+        particles = ("particles",) if self.family.mixing == "particles" else ()
+        groups = ("mixing", "scale", *particles, *other)
         update = getattr(self.solver, "update", None)
         for name, value in vars(update).items() if update is not None else ():
             if isinstance(value, PerGroup):

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import equinox as eqx
 import jax
 import numpy as np
-from jax.experimental.multihost_utils import broadcast_one_to_all
+from jax.experimental.multihost_utils import broadcast_one_to_all, process_allgather
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array
 
@@ -61,6 +61,21 @@ def broadcast_scalar(value: float) -> float:
     if jax.sharding.get_abstract_mesh().empty or jax.process_count() == 1:
         return value
     return float(broadcast_one_to_all(np.float32(value)))
+
+
+def gather_bytes(content: bytes) -> list[bytes]:
+    """The bytes of every process, in the order of the processes; without other processes, these bytes alone."""
+    if jax.process_count() == 1:
+        return [content]
+    sizes = np.asarray(process_allgather(np.array([len(content)], np.int32))).reshape(-1)
+    padded = np.frombuffer(content.ljust(int(sizes.max()), b"\0"), np.uint8)
+    every = np.asarray(process_allgather(padded)).reshape(len(sizes), -1)
+    return [row[:size].tobytes() for row, size in zip(every, sizes, strict=True)]
+
+
+def own_share(count: int) -> range:
+    """The numbers below `count` that this process works on; every number belongs to one process."""
+    return range(jax.process_index(), count, jax.process_count())
 
 
 def place(model: Tree, mesh: Mesh, *, rows: bool) -> Tree:

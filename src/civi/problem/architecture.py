@@ -38,6 +38,8 @@ class Autoencoding(Architecture):
     def __post_init__(self) -> None:
         super().__post_init__()
         require(len(self.hidden) >= 1, "family.hidden needs at least one layer, because x and the noise enter there")
+        known = self.mixing in ("network", "constant")
+        require(known, f"family.mixing={self.mixing} is for a single posterior: autoencoders have network or constant")
         require(self.latent_dim >= 1, f"family.latent_dim must be at least 1, not {self.latent_dim}")
         require(self.noise_gain > 0, f"family.noise_gain must be positive, not {self.noise_gain}")
 

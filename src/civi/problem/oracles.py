@@ -29,6 +29,16 @@ class Oracles(eqx.Module):
         outer: outer(y, key) draws one nu from the key and returns the scalar f_nu(y).
         log_scale: for a positive inner mean, work with its logarithm: inner returns log g_omega(theta), outer takes
             log y, and means and smoothing are computed in log space (appendix A of the paper).
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> from civi.compositional import Oracles
+        >>> oracles = Oracles(
+        ...     inner=lambda theta, key: theta + jax.random.normal(key, theta.shape),
+        ...     outer=lambda y, key: (y**2).sum(),
+        ... )
+        >>> oracles.inner(jnp.zeros(3), jax.random.key(0)).shape
+        (3,)
     """
 
     inner: Callable[[Any, PRNGKeyArray], Array]

@@ -13,7 +13,15 @@ from civi.problem.target.base import Target, batch_of, check_batch, check_shape,
 
 
 class PosteriorProblem(SemiImplicitProblem):
-    """Approximate the target by the family, with `batch` rows of the target's data per step (None: all rows)."""
+    """Approximate the target by the family, with `batch` rows of the target's data per step (None: all rows).
+
+    Example:
+        >>> import civi, jax
+        >>> family = civi.Architecture(hidden=(8,)).init(2, jax.random.key(0))
+        >>> problem = civi.PosteriorProblem(family, civi.LogDensity(lambda z: -0.5 * (z**2).sum(), 2))
+        >>> problem.dim
+        2
+    """
 
     family: SemiImplicit
     target: Target = constant()

@@ -1,9 +1,10 @@
 """Named solvers, the engine that they share, and the training loop."""
 
+from civi.objective.compositional import LogTrick
 from civi.solver.base import Defaults, Info, Method, Solver
 from civi.solver.engine import CompositionalSolver
 from civi.solver.loop import RunState, Trained, train
-from civi.solver.objective import LogTrick
+from civi.solver.pathwise import PathwiseSolver
 from civi.solver.registry import SOLVERS
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
     "Info",
     "LogTrick",
     "Method",
+    "PathwiseSolver",
     "RunState",
     "Solver",
     "Trained",

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from civi.family import Architecture
+from civi.objective.compositional import LogTrick
 from civi.solver.base import DEFAULTS, Defaults, Method
 from civi.solver.engine import CompositionalSolver
-from civi.solver.objective import LogTrick
 from civi.tracker import Extrapolated, Pool
 from civi.update import CiviAdam
 

@@ -16,11 +16,11 @@ from jaxtyping import Array, Int, PRNGKeyArray
 
 from civi.errors import require
 from civi.estimate import Look, Sketch
+from civi.objective.compositional import OBJECTIVES, LogTrick, Objective
 from civi.parts import groups, split
 from civi.problem.base import Chunk, Problem
 from civi.settings import Choice, check_settings, self_checking
 from civi.solver.base import Info, Output, Steps
-from civi.solver.objective import OBJECTIVES, LogTrick, Objective
 from civi.tracker import TRACKERS, Auxiliary, Bank, Pool, PoolState, Tracker
 from civi.update import UPDATES, FirstOrder, Samples, SampleSizes, Update
 
@@ -39,7 +39,18 @@ class EngineState(NamedTuple):
 @self_checking
 @dataclass(frozen=True)
 class CompositionalSolver:
-    """min over theta of E_nu[ f_nu( E_omega[ g_omega(theta) ] ) ] by tracking the inner mean (Algorithms 1 and 2)."""
+    """min over theta of E_nu[ f_nu( E_omega[ g_omega(theta) ] ) ] by tracking the inner mean (Algorithms 1 and 2).
+
+    Example:
+        >>> import civi
+        >>> from civi.tracker import Ring
+        >>> from civi.update import FirstOrder, Samples
+        >>> solver = civi.CompositionalSolver(
+        ...     samples=Samples(outer=64, inner=50), tracker=Ring(beta=0.3), update=FirstOrder("rmsprop", 1e-3)
+        ... )
+        >>> solver.update.rule
+        'rmsprop'
+    """
 
     steps: Steps = 3000
     samples: Annotated[Samples, "Numbers of samples per step."] = field(default_factory=Samples)

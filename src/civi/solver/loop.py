@@ -79,6 +79,7 @@ class Trained:
 
 
 Watcher = Callable[[RunState, dict[str, np.ndarray]], bool | None]
+Feeding = Callable[[Any, int], tuple[Any, int]]
 
 
 def start(solver: Solver, problem: Any, key: Key[Array, "*runs"]) -> RunState:
@@ -130,6 +131,7 @@ def train(
     pause_every: int = CAPACITY,
     block: int | None = None,
     block_seconds: float = 0.25,
+    feed: Feeding | None = None,
 ) -> Trained:
     """Run `solver` to its last step; with an array of keys (see `start`), several runs in one program.
 
@@ -143,17 +145,31 @@ def train(
         pause_every: blocks end at every multiple of this number of steps, so that `watch` is called there.
         block: number of steps per block; by default chosen such that a block takes about `block_seconds`.
         block_seconds: see `block`.
+        feed: for data that are read while training: maps the problem without its trained arrays and the number of steps
+            done to the problem with the data of the next steps, and the number of these steps.
+
+    Example:
+        >>> import civi, jax
+        >>> from civi.update import Samples
+        >>> family = civi.Architecture(hidden=(8,)).init(2, jax.random.key(0))
+        >>> problem = civi.PosteriorProblem(family, civi.LogDensity(lambda z: -0.5 * (z**2).sum(), 2))
+        >>> solver = civi.CompositionalSolver(steps=20, samples=Samples(outer=8, inner=8))
+        >>> trained = civi.train(solver, problem, jax.random.key(1))
+        >>> trained.message
+        'finished 20 steps'
+        >>> trained.problem.family.sample(jax.random.key(2), 5).shape
+        (5, 2)
     """
     begun = time.perf_counter()
     state, history = resume if resume else (start(solver, problem, key), empty_history())
-    fixed = split(problem)[1]
+    length, done = block or 1, int(state.done.max())
+    fixed, left = (feed or _unchanged)(split(problem)[1], done)
     elapsed = float(history["seconds"][-1]) if len(history["seconds"]) else 0.0
     program = run_block if key.ndim == 0 else run_blocks
     compiled = cast(Any, eqx.filter_jit(program)).lower(solver, fixed, state, jnp.asarray(1)).compile()
     ready = time.perf_counter()
-    length, done = block or 1, int(state.done.max())
     while done < solver.steps and not halted(state).all():
-        count = min(length, CAPACITY, solver.steps - done, pause_every - done % pause_every)
+        count = min(length, CAPACITY, solver.steps - done, pause_every - done % pause_every, left)
         clock = time.perf_counter()
         state, rows = jax.block_until_ready(compiled(solver, fixed, state, jnp.asarray(count)))
         seconds = broadcast_scalar(time.perf_counter() - clock)
@@ -163,8 +179,14 @@ def train(
         length = block or max(1, min(2 * count, round(block_seconds * (done - before) / seconds)))
         if watch and watch(state, history):
             break
+        fixed, left = (feed or _unchanged)(fixed, done)
     times = (elapsed, ready - begun, time.perf_counter() - ready)
     return Trained(eqx.combine(state.output, fixed), state, history, solver.steps, *times)
+
+
+def _unchanged(fixed: Any, done: int) -> tuple[Any, int]:
+    """The feed of a problem that has all its data: nothing changes."""
+    return fixed, CAPACITY
 
 
 def halted(state: RunState) -> np.ndarray:

@@ -31,6 +31,15 @@ def proximal(l1: float, l2: float, rate: float | Schedule) -> optax.GradientTran
         l1: weight of |theta|_1.
         l2: weight of |theta|_2^2 / 2.
         rate: learning rate of the preceding update: a number, or a schedule of the step t = 1, 2, ...
+
+    Example:
+        >>> import jax.numpy as jnp, optax
+        >>> from civi.compositional import proximal
+        >>> update = optax.chain(optax.sgd(0.1), proximal(l1=1.0, l2=0.0, rate=0.1))
+        >>> theta = jnp.array([0.05, 2.0])
+        >>> change, _ = update.update(jnp.zeros(2), update.init(theta), theta)
+        >>> [round(float(value), 2) for value in theta + change]
+        [0.0, 1.9]
     """
     require(l1 >= 0, f"l1 must not be negative, not {l1}")
     require(l2 >= 0, f"l2 must not be negative, not {l2}")

@@ -78,10 +78,14 @@ class FirstOrder:
     rule: Annotated[Literal["adam", "rmsprop", "sgd"], "Optax optimiser."] = "adam"
     learning_rate: Annotated[float, "Initial learning rate."] = 1e-2
     decay: Annotated[
-        Literal["cosine", "hold", "power", "constant"],
-        "Learning-rate schedule: cosine to 0, constant for half the run then cosine (hold), t^(-power), or constant.",
+        Literal["cosine", "hold", "power", "stairs", "constant"],
+        "Learning-rate schedule: cosine to 0, constant for half the run then cosine (hold), t^(-power), "
+        "a factor after every so many steps (stairs), or constant.",
     ] = "cosine"
     power: Annotated[float, "Exponent of the schedule decay=power."] = 0.5
+    factor: Annotated[float, "Factor of the learning rate per stair of decay=stairs."] = 0.9
+    stair: Annotated[int, "Steps per stair of decay=stairs."] = 1000
+    beta2: Annotated[float, "Adam's weight of the past in its running mean of squared gradients."] = 0.999
     warm_up: Annotated[int, "Steps over which the learning rate first rises linearly from 0; 0: none."] = 0
     clip: Clip = None
     l1: Annotated[float, "Weight of the proximal penalty |theta|_1."] = 0.0
@@ -91,6 +95,9 @@ class FirstOrder:
         check_settings(self, "update")
         require(self.learning_rate > 0, f"update.learning_rate must be positive, not {self.learning_rate}")
         require(self.power >= 0, f"update.power must not be negative, not {self.power}")
+        require(0 < self.factor <= 1, f"update.factor must be in (0, 1], not {self.factor}")
+        require(self.stair >= 1, f"update.stair must be at least 1, not {self.stair}")
+        require(0 < self.beta2 < 1, f"update.beta2 must be in (0, 1), not {self.beta2}")
         for value in (self.l1, *values_of(self.l2)):
             require(value >= 0, f"update.l1 and update.l2 must not be negative, but one is {value}")
         require(self.warm_up >= 0, f"update.warm_up must not be negative, not {self.warm_up}")
@@ -98,11 +105,9 @@ class FirstOrder:
 
     def transformation(self, labels: Any, steps: int) -> optax.GradientTransformation:
         rate = self.schedule(steps)
-        rule = RULES[self.rule](rate)
+        rule = self._rule(rate)
         if self.decay == "hold":
-            rule = optax.chain(
-                RULES[self.rule](self._warmed(optax.constant_schedule(self.learning_rate))), _hold(steps)
-            )
+            rule = optax.chain(self._rule(self._warmed(optax.constant_schedule(self.learning_rate))), _hold(steps))
         if not any((self.l1, *values_of(self.l2))):
             return _clipped(self.clip, optax.chain(rule))
 
@@ -114,6 +119,9 @@ class FirstOrder:
     def schedule(self, steps: int) -> optax.Schedule:
         """The learning rate as a function of the number of updates so far, for a run of `steps` steps."""
         return self._warmed(self._decay(steps))
+
+    def _rule(self, rate: optax.Schedule) -> optax.GradientTransformation:
+        return optax.adam(rate, b2=self.beta2) if self.rule == "adam" else RULES[self.rule](rate)
 
     def _warmed(self, rate: optax.Schedule) -> optax.Schedule:
         """This schedule, with a linear increase from 0 over the first `warm_up` updates."""
@@ -130,11 +138,12 @@ class FirstOrder:
             return optax.join_schedules([constant, falling], [half])
         if self.decay == "power":
             return lambda count: self.learning_rate * (count + 1.0) ** (-self.power)
+        if self.decay == "stairs":
+            return optax.exponential_decay(self.learning_rate, self.stair, self.factor, staircase=True)
         return constant
 
 
-RULES = {"adam": optax.adam, "rmsprop": optax.rmsprop, "sgd": optax.sgd}
-UPDATES: dict[str, type] = {"civi-adam": CiviAdam, "optax": FirstOrder}
+RULES = {"rmsprop": optax.rmsprop, "sgd": optax.sgd}
 
 
 def _hold(steps: int) -> optax.GradientTransformation:

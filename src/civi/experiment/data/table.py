@@ -33,6 +33,11 @@ def read_table(path: Path, target: str, hold_out: float = 0.0, seed: int = 0) ->
     if seed < 0:
         raise DataError(f"seed must not be negative, not {seed}")
     frame = read_frame(path)
+    return regression_of(path, frame, target, hold_out, seed)
+
+
+def regression_of(path: Path, frame: pd.DataFrame, target: str, hold_out: float, seed: int = 0) -> RegressionData:
+    """The regression on a table in memory; the arguments are those of `read_table`."""
     _check_shape(path, frame, target)
     check_values(path, frame, target)
     y, labels = _labels(path, frame.pop(target))

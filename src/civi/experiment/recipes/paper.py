@@ -21,6 +21,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from civi.errors import SettingError
+from civi.experiment.recipes.own_papers import OWN_PAPERS, own_paper
 from civi.family import Architecture
 from civi.inference.nuts import Nuts
 from civi.inference.settings import Settings
@@ -81,7 +82,9 @@ class Column(NamedTuple):
 
 
 def paper(task: str, solver: str) -> Settings | Nuts:
-    """The settings of appendix B."""
+    """The settings of appendix B; for a method with a paper of its own, the settings of that paper."""
+    if solver in OWN_PAPERS:
+        return own_paper(task, solver)
     if task not in TABLE:
         raise SettingError(f"the paper has no settings for task '{task}': use --recipe default")
     column = TABLE[task]

@@ -65,23 +65,32 @@ TASKS: dict[str, Entry] = {
     "fashion-mnist": _images("autoencoder, z in R^10: 60,000 pieces of clothing"),
     "ptb": Entry("autoencoder of text, z in R^20: 42,068 sentences of the Penn Treebank", "sentences", "sentences"),
 }
-OWN_DATA = {"regression": "logistic regression on your own table: --data FILE.csv --target COLUMN"}
+OWN_DATA = {"regression": "logistic regression on your own table, of any size: --data FILE --target COLUMN"}
 
 
-def find_task(name: str, *, data: Path | None = None, target: str | None = None, hold_out: float = 0.0) -> Task:
+def find_task(
+    name: str,
+    *,
+    data: Path | None = None,
+    target: str | None = None,
+    hold_out: float = 0.0,
+    stream: bool | None = None,
+) -> Task:
     """Find a task by name.
 
     Args:
         name: one of TASKS, or one of OWN_DATA, which need the user's data.
-        data: the user's CSV file.
+        data: the user's CSV, Parquet or Arrow file, or a folder of such files.
         target: the column of the file to predict.
         hold_out: fraction of the rows to keep for testing.
+        stream: whether the rows are read from disk while training; None: if they are too many.
     """
     if name in OWN_DATA:
         regression = importlib.import_module("civi.experiment.tasks.regression")
-        return regression.own_table(data, target, hold_out)
+        return regression.own_table(data, target, hold_out, stream)
     if name not in TASKS:
         raise unknown("task", name, [*TASKS, *OWN_DATA])
-    if data is not None or target is not None or hold_out:
-        raise SettingError(f"task '{name}' has its own data: --data, --target and --hold-out are for 'regression'")
+    if data is not None or target is not None or hold_out or stream is not None:
+        options = "--data, --target, --hold-out, --stream and --in-memory"
+        raise SettingError(f"task '{name}' has its own data: {options} are for 'regression'")
     return TASKS[name].make(name)

@@ -41,6 +41,7 @@ class Task(ABC):
         secondary_metric: another measure that a comparison shows.
         objective_is_kl: whether neg_elbo is KL(q || p), because the target is normalised.
         options: entries of config.json that say which data the task was made with.
+        settings: settings as name=value that the task's data need; those of the user come after them.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Task(ABC):
     secondary_metric: str
     objective_is_kl: bool = field(default=False, kw_only=True)
     options: dict[str, Any] = field(default_factory=dict, kw_only=True)
+    settings: tuple[str, ...] = field(default=(), kw_only=True)
 
     @abstractmethod
     def source(self) -> Any:

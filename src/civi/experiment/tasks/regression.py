@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache, partial
@@ -14,8 +13,8 @@ import numpy as np
 
 from civi.errors import SettingError
 from civi.experiment.data import regression
+from civi.experiment.data.own_table import OwnTable
 from civi.experiment.data.regression import RegressionData, waveform_gibbs
-from civi.experiment.data.table import read_table
 from civi.experiment.report import DrawsBySolver
 from civi.experiment.report.regression_figure import draw_marginals, draw_pairs, draw_predictive
 from civi.experiment.tasks.posterior import LogDensityOfQ, PosteriorTask
@@ -24,8 +23,10 @@ from civi.inference.diagnose.agreement import agreement, moment_errors
 from civi.inference.diagnose.predictive import predictive, scores
 from civi.inference.nuts import Nuts, Reference
 from civi.problem.target import LogisticRegression
+from civi.problem.target.streamed import RegressionStream, StreamedRegression
 
 REFERENCE_SEED = 1_000_000
+BATCH = 1000
 LOADERS: dict[str, Callable[[], RegressionData]] = {
     "spam": cache(regression.spam),
     "nodal": cache(regression.nodal),
@@ -39,13 +40,15 @@ class RegressionTask(PosteriorTask):
     """A logistic regression, compared with a cached reference run of NUTS.
 
     Attributes:
-        load: function that loads the data.
+        load: function that loads the data; if they are streamed, a sample of them.
+        stream: function that opens the table if its rows are read from disk while training; None: they are in memory.
         reference_draws: draws per chain of the reference.
         reference_rows: largest number of rows with a reference; for more rows, NUTS would take hours.
         predictive_draws: approximate number of draws for predictions.
     """
 
     load: Callable[[], RegressionData] = field(kw_only=True)
+    stream: Callable[[], RegressionStream] | None = field(default=None, kw_only=True)
     primary_metric: str = "sliced_wasserstein"
     secondary_metric: str = "mean_error_max"
     draws: int = 20_000
@@ -53,12 +56,16 @@ class RegressionTask(PosteriorTask):
     reference_rows: int = 20_000
     predictive_draws: int = 4000
 
-    def source(self) -> LogisticRegression:
+    def source(self) -> LogisticRegression | StreamedRegression:
+        if self.stream is not None:
+            return StreamedRegression.of(self.stream())
         data = self.load()
         return LogisticRegression(jnp.asarray(data.x_train), jnp.asarray(data.y_train))
 
     def reference(self) -> Reference | None:
-        """The reference draws of NUTS; None if there are more than `reference_rows` rows."""
+        """The reference draws of NUTS; None if the rows are streamed, or more than `reference_rows`."""
+        if self.stream is not None:
+            return None
         target = self.source()
         if target.rows > self.reference_rows:
             return None
@@ -67,7 +74,9 @@ class RegressionTask(PosteriorTask):
     def measure(self, draws: np.ndarray, bounds: Bounds | None) -> dict[str, Any]:
         found: dict[str, Any] = {"data": self.load().source}
         reference = self.reference()
-        if reference is None:
+        if self.stream is not None:
+            found |= {"reference": "none, as the rows are read from disk", "neg_elbo_rows": len(self.load().y_train)}
+        elif reference is None:
             found["reference"] = f"none, as there are more than {self.reference_rows} rows"
         else:
             found |= {"reference_r_hat": float(reference.r_hat.max()), **agreement(draws, reference.draws)}
@@ -105,20 +114,22 @@ def published(name: str) -> RegressionTask:
     return RegressionTask(name, load=LOADERS[name])
 
 
-def own_table(path: Path | None, target: str | None, hold_out: float) -> RegressionTask:
-    """A regression on the user's own CSV file.
+def own_table(path: Path | None, target: str | None, hold_out: float, stream: bool | None = None) -> RegressionTask:
+    """A regression on the user's own table.
 
     Args:
-        path: the CSV file.
+        path: a CSV, Parquet or Arrow file, or a folder of such files.
         target: the column to predict.
         hold_out: fraction of the rows to keep for testing.
+        stream: whether to read the rows from disk while training; None: if they are too many.
     """
     if path is None or target is None:
-        raise SettingError("task 'regression' needs your own data: --data FILE.csv --target COLUMN")
-    data = read_table(path, target, hold_out)
-    checksum = hashlib.sha256(path.read_bytes()).hexdigest()
-    options = {"data": str(path), "sha256": checksum, "target": target, "hold_out": hold_out}
-    return RegressionTask("regression", load=lambda: data, options=options)
+        raise SettingError("task 'regression' needs your own data: --data FILE --target COLUMN")
+    table = OwnTable.open(path, target, hold_out, stream)
+    if table.stream is None:
+        return RegressionTask("regression", load=table.load, options=table.options)
+    settings = (f"problem.batch={BATCH}",)
+    return RegressionTask("regression", load=table.load, stream=table.stream, options=table.options, settings=settings)
 
 
 def _against_gibbs(draws: np.ndarray) -> dict[str, float]:

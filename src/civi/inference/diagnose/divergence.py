@@ -60,6 +60,14 @@ def neg_elbo_bounds(
         key: random key.
         outer: number of draws of q.
         inner: number of inner samples, drawn afresh for every chunk of CHUNK draws.
+
+    Example:
+        >>> import civi, jax
+        >>> family = civi.Architecture(hidden=(8,)).init(2, jax.random.key(0))
+        >>> target = civi.LogDensity(lambda z: -0.5 * (z**2).sum(), 2)
+        >>> bounds = civi.neg_elbo_bounds(family, target, jax.random.key(1), outer=100, inner=500)
+        >>> bounds.lower <= bounds.upper
+        True
     """
     chunk = min(CHUNK, outer)
     keys = jax.random.split(key, -(-outer // chunk))

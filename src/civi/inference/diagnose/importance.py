@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import NamedTuple
 
 import numpy as np
 
-from civi.inference.load_arviz import import_arviz
+from civi.inference.diagnose.pareto import pareto_smoothed
 
 SAME = 1e-3
 
@@ -31,11 +30,9 @@ def smooth_weights(log_ratios: np.ndarray) -> SmoothedWeights:
     if np.ptp(log_ratios) < SAME:
         count = len(log_ratios)
         return SmoothedWeights(np.full(count, -np.log(count)), 0.0, float(count))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        log_weights, k_hat = import_arviz().psislw(np.asarray(log_ratios, np.float64))
-    weights = np.exp(np.asarray(log_weights))
-    return SmoothedWeights(np.asarray(log_weights), float(k_hat), float(weights.sum() ** 2 / (weights**2).sum()))
+    log_weights, k_hat = pareto_smoothed(log_ratios)
+    weights = np.exp(log_weights)
+    return SmoothedWeights(log_weights, k_hat, float(weights.sum() ** 2 / (weights**2).sum()))
 
 
 def resample(draws: np.ndarray, smoothed: SmoothedWeights, count: int, rng: np.random.Generator) -> np.ndarray:

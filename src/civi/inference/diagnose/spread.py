@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-
-from civi.inference.load_arviz import import_arviz
+from scipy.special import ndtri
 
 
 def r_hat(draws: np.ndarray) -> float | None:
@@ -24,5 +23,27 @@ def r_hat(draws: np.ndarray) -> float | None:
         return None
     if not np.isfinite(draws).all():
         return float("inf")
-    arviz = import_arviz()
-    return max(float(arviz.rhat(draws[:, :, i].astype(np.float64), method="rank")) for i in range(draws.shape[2]))
+    return max(rank_r_hat(draws[:, :, i].astype(np.float64)) for i in range(draws.shape[2]))
+
+
+def rank_r_hat(chains: np.ndarray) -> float:
+    """Rank-normalised split R-hat of one parameter, of shape (chain, draw); every chain is divided into halves."""
+    half = chains.shape[1] // 2
+    halves = np.concatenate([chains[:, :half], chains[:, -half:]])
+    distances = np.abs(halves - np.median(halves))
+    return max(_plain_r_hat(_normal_scores(halves)), _plain_r_hat(_normal_scores(distances)))
+
+
+def _plain_r_hat(chains: np.ndarray) -> float:
+    """sqrt(((N - 1) W + B) / (N W)) with W the mean variance within N draws and B the variance of means times N."""
+    draws = chains.shape[1]
+    within = np.mean(chains.var(axis=1, ddof=1))
+    between = draws * chains.mean(axis=1).var(ddof=1)
+    return float(np.sqrt((between / within + draws - 1) / draws))
+
+
+def _normal_scores(values: np.ndarray) -> np.ndarray:
+    """Standard normal quantiles of (rank - 3/8) / (S + 1/4); equal values get their mean rank."""
+    _, index, counts = np.unique(values, return_inverse=True, return_counts=True)
+    mean_rank = np.cumsum(counts) - (counts - 1) / 2
+    return ndtri((mean_rank[index.reshape(values.shape)] - 3 / 8) / (values.size - 2 * 3 / 8 + 1))

@@ -36,6 +36,20 @@ class Finding(NamedTuple):
     remedy: str = ""
 
 
+class Mode(NamedTuple):
+    """A region that the pilot found.
+
+    Attributes:
+        elbo: the ELBO of its Gaussian.
+        share: about the share of the posterior in it, exp(ELBO of the Gaussian - ELBO of q), at most 1.
+        missing: whether q does not cover it.
+    """
+
+    elbo: float
+    share: float
+    missing: bool
+
+
 class Evidence(NamedTuple):
     """What the checks are computed from.
 
@@ -74,6 +88,21 @@ def findings(evidence: Evidence) -> list[Finding]:
     checks += [] if evidence.at_guesses is None else [_modes]
     checks += [_spread] if evidence.converged is None else [_spread, _convergence]
     return [check(evidence) for check in [*checks, _bias, _gap]]
+
+
+def modes(evidence: Evidence) -> list[Mode]:
+    """The regions that the pilot found, and whether q covers them; empty without a pilot.
+
+    exp(ELBO of a guess - ELBO of q) is roughly the share of the posterior around that guess. q does not cover the
+    guess if log p - log q there exceeds its mean over the draws of q by more than MISSING nats.
+    """
+    if evidence.at_guesses is None or evidence.elbo_of_guesses is None:
+        return []
+    elbo = evidence.log_ratios.mean()
+    missing = np.median(np.asarray(evidence.at_guesses), axis=1) - elbo > MISSING
+    share = np.exp(np.minimum(evidence.elbo_of_guesses - elbo, 0.0))
+    columns = (np.asarray(evidence.elbo_of_guesses).tolist(), share.tolist(), missing.tolist())
+    return [Mode(*row) for row in zip(*columns, strict=True)]
 
 
 def advice(found: list[Finding]) -> list[str]:
@@ -213,15 +242,8 @@ def _gap(evidence: Evidence) -> Finding:
 
 
 def _modes(evidence: Evidence) -> Finding:
-    """The largest share of the posterior in a region that the pilot found and q does not cover.
-
-    exp(ELBO of a guess - ELBO of q) is roughly the share of the posterior around that guess. q does not cover the
-    guess if log p - log q there exceeds its mean over the draws of q by more than MISSING nats.
-    """
-    elbo = evidence.log_ratios.mean()
-    missing = np.median(np.asarray(evidence.at_guesses), axis=1) - elbo > MISSING
-    share = np.exp(np.minimum(evidence.elbo_of_guesses - elbo, 0.0))
-    lost = float(np.max(share * missing, initial=0.0))
+    """The largest share of the posterior in a region that the pilot found and q does not cover (see `modes`)."""
+    lost = float(np.max([mode.share * mode.missing for mode in modes(evidence)], initial=0.0))
     good = "The fit covers every region that the pilot found."
     doubtful = "The pilot found a region with a small share of the posterior that the fit does not cover."
     bad = "The pilot found a mode that the fit does not cover."

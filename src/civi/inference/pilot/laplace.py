@@ -13,7 +13,9 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from civi.errors import TargetError, require
+from civi.inference.pilot.passes import in_full_passes
 from civi.problem.target import Frame, Framed, Target, check_shape
+from civi.problem.target.streamed import StreamedRegression
 from civi.settings import check_settings, self_checking
 
 HALVINGS = 20
@@ -44,6 +46,7 @@ class Laplace:
     """The location is where Newton's method from 0 ends, the factor comes from the inverse curvature there.
 
     The location is a mode, unless 0 is itself a saddle point (for example between two equal modes): then it stays at 0.
+    For a table that is read from disk, the mode is found on a sample of its rows and corrected by full passes.
     """
 
     steps: Annotated[int, "Maximum number of steps of Newton's method."] = 100
@@ -63,7 +66,7 @@ class Laplace:
                 f"the pilot found no maximum of the log density in {self.steps} steps: is the posterior proper? "
                 "If it is, set pilot=none"
             )
-        return framed
+        return in_full_passes(target, framed) if isinstance(target, StreamedRegression) else framed
 
 
 @eqx.filter_jit

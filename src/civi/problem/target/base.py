@@ -90,6 +90,8 @@ def _pointwise(log_prob: Callable[[Array], Array]) -> Callable[[Array], Array]:
 def check_batch(target: Any, count: int | None) -> None:
     """Raise SettingError unless the target has rows of data, and at least `count` of them."""
     if count is None:
+        whole = not hasattr(target, "feed")
+        require(whole, "the rows of this table are read from disk in batches: set problem.batch, for example to 1000")
         return
     require(count >= 1, f"problem.batch must be at least 1, or none for all rows, not {count}")
     has_rows = isinstance(target, BatchedTarget) and bool(target.rows)
@@ -99,7 +101,14 @@ def check_batch(target: Any, count: int | None) -> None:
 
 
 class LogDensity(eqx.Module):
-    """A user's log density as a target."""
+    """A user's log density as a target.
+
+    Example:
+        >>> import civi, jax.numpy as jnp
+        >>> target = civi.LogDensity(lambda z: -0.5 * (z**2).sum(), dim=2)
+        >>> float(target.log_prob(jnp.array([1.0, 2.0])))
+        -2.5
+    """
 
     function: Callable[[Array], Array] = eqx.field(static=True)
     dim: int = eqx.field(static=True)

@@ -35,6 +35,12 @@ def parameter_names(space: Callable[[Array], Any], dim: int) -> tuple[str, ...]:
     return tuple(named) if len(named) == dim else tuple(f"z[{i}]" for i in range(dim))
 
 
+def name_of(space: Callable[[Array], Any]) -> str:
+    """What the posterior is of: the name of the NumPyro model, or a log density."""
+    origin = space.origin if isinstance(space, ModelSpace) else None
+    return "a log density" if origin is None else str(getattr(origin.model, "__name__", "a model"))
+
+
 def _entries(name: str, shape: tuple[int, ...]) -> list[str]:
     if not shape:
         return [name]

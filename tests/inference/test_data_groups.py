@@ -1,31 +1,22 @@
-"""InferenceData of an exact posterior against closed forms, and the results of az.loo and az.compare."""
+"""The groups of an exact posterior against closed forms, as a data tree built without ArviZ."""
 
 import jax
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
 import pytest
-from numpyro.infer import MCMC, NUTS
 from scipy import stats
 
-from civi.inference.load_arviz import import_arviz
-from exact_posterior import DESIGN, NOISE, ROWS, X, Y, exact, level, line, moments
-
-az = import_arviz()
+from exact_posterior import DESIGN, NOISE, ROWS, X, Y, exact, line, moments
 
 
 @pytest.fixture(scope="module")
 def data():
-    return exact(line, X, Y).to_inference_data(jax.random.key(1), 3000)
-
-
-@pytest.fixture(scope="module")
-def without_slope():
-    return exact(level, X, Y, columns=1).to_inference_data(jax.random.key(2), 3000)
+    return exact(line, X, Y).to_datatree(jax.random.key(1), 3000)
 
 
 def test_groups_have_the_names_and_axes_of_the_model(data):
-    assert set(data.groups()) == {
+    assert set(data.children) == {
         "posterior", "sample_stats", "observed_data", "posterior_predictive", "log_likelihood",
     }  # fmt: skip
     assert set(data.posterior) == {"a", "b", "end"}
@@ -57,56 +48,13 @@ def test_the_likelihood_and_the_predictions_of_a_row_are_exact(data):
     assert not (np.asarray(data.posterior_predictive["y"]) == Y).any()
 
 
-def exact_loo(design: np.ndarray) -> float:
-    """Sum over rows of log p(y_n | the other rows), each a normal density in closed form."""
-    total = 0.0
-    for n in range(ROWS):
-        rest, left = np.delete(design, n, 0), np.delete(Y, n)
-        covariance = np.linalg.inv(rest.T @ rest / NOISE**2 + np.eye(design.shape[1]) / 4)
-        mean = covariance @ rest.T @ left / NOISE**2
-        sd = np.sqrt(design[n] @ covariance @ design[n] + NOISE**2)
-        total += stats.norm.logpdf(Y[n], design[n] @ mean, sd)
-    return total
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_loo_is_the_exact_one_and_compare_prefers_the_slope(data, without_slope):
-    with_slope, level_only = az.loo(data), az.loo(without_slope)
-    ranked = az.compare({"line": data, "level": without_slope})
-    assert abs(with_slope.elpd_loo - exact_loo(DESIGN)) < 0.2
-    assert abs(level_only.elpd_loo - exact_loo(DESIGN[:, :1])) < 0.2
-    assert exact_loo(DESIGN) - exact_loo(DESIGN[:, :1]) > 1
-    assert list(ranked.index) == ["line", "level"]
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_loo_agrees_with_that_of_nuts(data):
-    mcmc = MCMC(NUTS(line), num_warmup=300, num_samples=1500, progress_bar=False)
-    mcmc.run(jax.random.key(0), X, Y)
-    reference = az.from_numpyro(mcmc)
-    assert abs(az.loo(data).elpd_loo - az.loo(reference).elpd_loo) < 0.2
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_summary_and_plots_take_the_data(data):
-    import matplotlib.pyplot as plt
-
-    summary = az.summary(data, kind="stats")
-    mean, covariance = moments(DESIGN)
-    np.testing.assert_allclose(summary.loc[["a", "b"], "mean"], mean, atol=0.01)
-    np.testing.assert_allclose(summary.loc[["a", "b"], "sd"], np.sqrt(np.diag(covariance)), atol=0.01)
-    for plot in (az.plot_trace, az.plot_pair, az.plot_ppc):
-        plot(data)
-        plt.close("all")
-
-
 def test_data_wider_than_its_distribution_is_predicted_in_its_own_shape_and_factors_are_left_out():
     def broadcast(y):
         a = numpyro.sample("a", dist.Normal(0, 2))
         numpyro.factor("penalty", -0.0 * a)
         numpyro.sample("y", dist.Normal(a, NOISE), obs=y)
 
-    data = exact(broadcast, Y, columns=1).to_inference_data(jax.random.key(1), 50)
+    data = exact(broadcast, Y, columns=1).to_datatree(jax.random.key(1), 50)
     assert data.posterior_predictive["y"].shape == data.log_likelihood["y"].shape == (1, 50, ROWS)
     assert set(data.log_likelihood) == set(data.observed_data) == {"y"}
     assert np.asarray(data.posterior_predictive["y"]).std(axis=2).min() > 0
@@ -116,6 +64,25 @@ def test_a_log_density_has_its_draws_and_statistics_only():
     def log_density(z):
         return -0.5 * ((z - 1) ** 2).sum()
 
-    data = exact(log_density, dim=2).to_inference_data(jax.random.key(1), 20)
-    assert set(data.groups()) == {"posterior", "sample_stats"}
+    data = exact(log_density, dim=2).to_datatree(jax.random.key(1), 20)
+    assert set(data.children) == {"posterior", "sample_stats"}
     assert data.posterior["z"].shape == (1, 20, 2)
+
+
+def test_nested_parameters_are_joined_by_dots_and_scoped_names_lose_their_slash():
+    def log_density(z):
+        return -0.5 * (z["inner"]["a"] ** 2 + z["b/c"] ** 2)
+
+    data = exact(log_density, example={"inner": {"a": 0.0}, "b/c": 0.0}).to_datatree(1, 20)
+    assert set(data.posterior) == {"inner.a", "b_c"}
+
+
+def test_the_likelihood_of_a_vector_keeps_the_axis_of_its_plate_alone():
+    def vectors(y):
+        a, b = (numpyro.sample(name, dist.Normal(0, 2)) for name in ("a", "b"))
+        with numpyro.plate("draw", 3):
+            numpyro.sample("y", dist.Normal(a + b, 1).expand([2]).to_event(1), obs=y)
+
+    data = exact(vectors, np.zeros((3, 2), np.float32)).to_datatree(1, 20)
+    assert data.log_likelihood["y"].dims == ("chain", "draw", "y_dim_0")
+    assert data.posterior_predictive["y"].dims == ("chain", "draw", "y_dim_0", "y_dim_1")

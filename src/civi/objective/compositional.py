@@ -1,4 +1,4 @@
-"""Objectives: surrogates whose gradient is the gradient of a step, given a look and the tracked denominators."""
+"""Objectives of the compositional engine: surrogates made from a look and the tracked denominators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A posterior as ArviZ InferenceData, so that az.summary, az.plot_*, az.loo and az.compare work on it.
+"""The groups of a posterior in the schema of ArviZ, which `to_datatree` and `to_inference_data` convert.
 
 A posterior with a density always has these groups:
 
@@ -25,18 +25,15 @@ from numpyro.primitives import Messenger
 from civi.inference.diagnose.divergence import WeightedDraws
 from civi.inference.diagnose.importance import smooth_weights
 from civi.inference.draws import in_space
-from civi.inference.load_arviz import import_arviz
+from civi.inference.labelled import Groups
 from civi.problem.target.numpyro_sites import Rows, started
 from civi.problem.target.traced import ModelSpace, Origin
 
-Groups = dict[str, dict[str, Any]]
 
-
-def inference_data(target: Any, constrain: Callable[[Array], Any], weighted: WeightedDraws, key: PRNGKeyArray) -> Any:
-    """Build InferenceData with all groups, with the draws as one chain.
+def groups_of_draws(constrain: Callable[[Array], Any], weighted: WeightedDraws, key: PRNGKeyArray) -> Groups:
+    """All groups of weighted draws, as one chain.
 
     Args:
-        target: the target in its own coordinates, without a frame.
         constrain: maps one unconstrained vector to the user's parameters.
         weighted: unconstrained draws with log p and both bounds on log q.
         key: random key of the posterior predictive draws.
@@ -48,24 +45,28 @@ def inference_data(target: Any, constrain: Callable[[Array], Any], weighted: Wei
         "log_q_upper": weighted.log_q,
         "log_weight": smooth_weights(weighted.log_p - weighted.log_q).log_weights,
     }
-    groups: Groups = {"posterior": draws if isinstance(draws, dict) else {"z": draws}, "sample_stats": stats}
-    axes: dict[str, list[str]] = {}
+    groups: Groups = {"posterior": named(draws), "sample_stats": stats}
     origin = constrain.origin if isinstance(constrain, ModelSpace) else None
     if origin is not None:
-        axes = origin.sites.axes
         groups |= _of_model(origin, draws, key)
     chains = {
         group: {name: np.asarray(value)[None] for name, value in items.items()} for group, items in groups.items()
     }
     if origin is not None and origin.sites.observed:
         chains["observed_data"] = observed_values(origin)
-    return import_arviz().from_dict(**chains, dims=_dims(axes, chains))
+    return chains
 
 
-def _dims(axes: dict[str, list[str]], chains: Groups) -> dict[str, list[str]]:
-    """The axis names of those variables that are in a group."""
-    present = {name for items in chains.values() for name in items}
-    return {name: names for name, names in axes.items() if name in present}
+def named(draws: Any) -> dict[str, Any]:
+    """The arrays of a pytree of draws by name; a bare array is called z, and nested names are joined by dots."""
+    leaves = jax.tree_util.tree_leaves_with_path(draws)
+    return {jax.tree_util.keystr(path, simple=True, separator=".") or "z": leaf for path, leaf in leaves}
+
+
+def axes_of(constrain: Callable[[Array], Any]) -> dict[str, list[str]]:
+    """Names of the axes of every site of a NumPyro model; empty for a log density."""
+    origin = constrain.origin if isinstance(constrain, ModelSpace) else None
+    return {} if origin is None else origin.sites.axes
 
 
 def _of_model(origin: Origin, draws: dict[str, Any], key: PRNGKeyArray) -> Groups:

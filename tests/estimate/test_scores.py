@@ -1,0 +1,160 @@
+"""Every estimate of the score of q against the closed form of the linear-Gaussian family."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from civi.estimate import Draws
+from civi.estimate.fresh import Fresh
+from civi.estimate.player import PlayerState, Training
+from civi.estimate.proposal import Proposal, Reverse, log_weights, proposed
+from civi.estimate.regression import Regression
+from civi.objective.banked import Banked
+from linear_gaussian import linear_family, mean_and_covariance
+from montecarlo import agrees
+
+OUTER, INNER, RUNS = 6, 1000, 60
+
+
+@pytest.fixture(scope="module")
+def family():
+    return linear_family()
+
+
+@pytest.fixture(scope="module")
+def outer(family):
+    return family.draw_outer(jax.random.key(0), OUTER)
+
+
+def draws_of(family, outer, key, inner=INNER):
+    inner_key, more_key = jax.random.split(key)
+    return Draws(outer, family.noise.sample(inner_key, inner), jnp.asarray(inner), more_key)
+
+
+def exact_score(family, z_J):
+    mean, covariance = mean_and_covariance(family)
+    return -np.linalg.solve(np.asarray(covariance, float), np.asarray(z_J - mean, float).T).T
+
+
+def estimates(score, state, family, outer, inner=INNER):
+    """Scores at the same outer samples, each with fresh randomness."""
+    z_J, _ = family.push(outer)
+    one = lambda key: score.estimate(state, family, z_J, draws_of(family, outer, key, inner)).score_J  # noqa: E731
+    return np.asarray(jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(1), RUNS)))
+
+
+def is_close(scores, family, outer, factor=1.0):
+    """Whether the mean estimate is within 2 % of the largest score, which the bias of O(1/K) may reach."""
+    exact = factor * exact_score(family, family.push(outer)[0])
+    return bool(np.abs(scores.mean(0) - exact).max() < 0.02 * np.abs(exact).max())
+
+
+def disturbed(flow, key):
+    """A flow with random last layers, which is not the prior any more."""
+    return jax.tree.map(lambda leaf: leaf + 0.2 * jax.random.normal(key, leaf.shape), flow)
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_fresh_samples_give_the_exact_score(family, outer, own):
+    scores = estimates(Fresh(own), (), family, outer)
+    assert is_close(scores, family, outer)
+    assert not is_close(scores, family, outer, factor=1.05)
+
+
+def test_few_fresh_samples_are_drawn_to_the_score_of_their_own_conditional(family, outer):
+    assert not is_close(estimates(Fresh(), (), family, outer, inner=5), family, outer)
+
+
+def test_blocks_of_inner_samples_give_the_same_score(family, outer, monkeypatch):
+    z_J, _ = family.push(outer)
+    draws = draws_of(family, outer, jax.random.key(3), inner=50)
+    whole = Fresh().estimate((), family, z_J, draws).score_J
+    monkeypatch.setattr("civi.estimate.log_ratio.FLOATS", 7 * OUTER)
+    np.testing.assert_allclose(Fresh().estimate((), family, z_J, draws).score_J, whole, rtol=1e-4, atol=1e-5)
+
+
+def test_a_bank_of_current_outputs_gives_the_exact_score(family, outer):
+    """With theta unchanged, past mixing outputs are draws of the same distribution."""
+    score, z_J = Banked(steps=8), family.push(outer)[0]
+    state = score.init(family, draws_of(family, outer, jax.random.key(4), 200))
+    fill = jax.jit(lambda state, key: score.estimate(state, family, z_J, draws_of(family, outer, key, 200)))
+    scores = []
+    for key in jax.random.split(jax.random.key(5), 8 * 6 + 8):
+        scored = fill(state, key)
+        scores, state = [*scores, np.asarray(scored.score_J)], scored.state
+    assert is_close(np.stack(scores[8:]), family, outer)
+    assert not is_close(np.stack(scores[8:]), family, outer, factor=1.05)
+
+
+@pytest.fixture(scope="module")
+def flow(family, outer):
+    draws = draws_of(family, outer, jax.random.key(6))
+    return disturbed(Reverse(layers=2, hidden=(8,)).init(family, draws), jax.random.key(7))
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_importance_sampling_corrects_any_proposal(family, outer, flow, own):
+    score = Proposal(own, Reverse(2, (8,)), Training(updates=0))
+    scores = estimates(score, PlayerState(flow, ()), family, outer)
+    assert is_close(scores, family, outer)
+    assert not is_close(scores, family, outer, factor=1.05)
+
+
+def test_the_weights_of_a_proposal_average_to_the_density(family, outer, flow):
+    z_J, _ = family.push(outer)
+
+    def density(key, shift=0.0):
+        draws = draws_of(family, outer, key, 100)
+        eps_JK, log_tau_JK = proposed(flow, family, z_J, draws, key, own=False)
+        return jnp.exp(log_weights(family, z_J, eps_JK, log_tau_JK + shift)).mean(1)
+
+    values = jax.jit(jax.vmap(density))(jax.random.split(jax.random.key(8), 200))
+    mean, covariance = (np.asarray(moment) for moment in mean_and_covariance(family))
+    exact = jax.scipy.stats.multivariate_normal.pdf(z_J, mean, covariance)
+    assert agrees(values, exact)
+    assert not agrees(values, 1.2 * exact)
+
+
+def test_a_flow_has_the_density_that_it_draws_from(flow):
+    condition_J = jax.random.normal(jax.random.key(9), (4, 2))
+    eps_JK, log_tau_JK = flow.draw(condition_J, jax.random.key(10), 5)
+    again = jax.vmap(flow.log_prob, in_axes=(1, None), out_axes=1)(eps_JK, condition_J)
+    np.testing.assert_allclose(again, log_tau_JK, rtol=1e-4, atol=1e-4)
+    assert not np.allclose(flow.log_prob(eps_JK[:, 0], condition_J[::-1]), log_tau_JK[:, 0], atol=1e-2)
+
+
+def test_training_a_flow_finds_the_reverse_conditional(family):
+    """q(eps | z) is Gaussian here; its mean in standard units is W (W'W s^2 + S^2)^-1 s (z - b)."""
+    outer = family.draw_outer(jax.random.key(11), 256)
+    score = Proposal(False, Reverse(2, (16,)), Training(updates=400, learning_rate=1e-2))
+    draws = draws_of(family, outer, jax.random.key(12), 400)
+    z_J, _ = family.push(outer)
+    scored = jax.jit(lambda state: score.estimate(state, family, z_J, draws))(score.init(family, draws))
+    eps_JK, _ = scored.state.network.draw(z_J[:20], jax.random.key(13), 500)
+    mean, covariance = mean_and_covariance(family)
+    (weight,), scale = family.mixing.weights, family.noise.scale
+    exact = scale**2 * (z_J[:20] - mean) @ np.linalg.inv(covariance) @ weight.T
+    error = np.asarray(eps_JK.mean(1) - exact)
+    assert np.sqrt((error**2).mean()) < 0.25
+    assert np.sqrt((np.asarray(exact) ** 2).mean()) > 0.5
+
+
+def test_regression_on_conditional_scores_finds_the_score_of_q(family, outer):
+    """Without hidden layers the network is linear, as the score of a Gaussian is."""
+    score = Regression((), "silu", Training(updates=1500, draws=256, learning_rate=1e-2))
+    draws = draws_of(family, outer, jax.random.key(14), 2)
+    z_J, own_J = family.push_scored(outer)
+    scored = jax.jit(lambda state: score.estimate(state, family, z_J, draws))(score.init(family, draws))
+    exact = exact_score(family, z_J)
+    assert np.abs(scored.score_J - exact).max() < 0.1 * np.abs(exact).max()
+    assert np.abs(own_J - exact).max() > 0.5 * np.abs(exact).max()
+
+
+@pytest.mark.parametrize("name", ["diagonal", "cholesky"])
+def test_the_score_of_a_conditional_from_its_base_is_that_of_its_density(name):
+    family = linear_family(name)
+    outer = family.draw_outer(jax.random.key(15), 5)
+    z_J, score_J = family.push_scored(outer)
+    by_density = jax.vmap(jax.grad(family.log_conditional))(z_J, outer.eps)
+    np.testing.assert_allclose(score_J, by_density, rtol=1e-4, atol=1e-4)
