@@ -21,7 +21,7 @@ def result(solver, kl, diverged=None, **others):
 
 
 def test_a_cell_for_every_task_solver_and_kind():
-    found = cells(["star", "diffusion"], ["civi", "nuts"])
+    found = cells(["star", "diffusion"], ["civi", "nuts"], ["equal", "paper"])
     assert [cell.file for cell in found[:3]] == [
         "star--civi--equal.json",
         "star--civi--paper.json",
