@@ -49,21 +49,17 @@ class TrainingBar:
         self._progress.update(self._task, completed=done, neg_elbo=f"{neg_elbo:.4f}", description=self._name)
 
 
-def result_table(metrics: dict[str, Any], settings: list[tuple[str, str]]) -> Table:
-    """A table of the measures, followed by the settings.
+def result_table(metrics: dict[str, Any]) -> Table:
+    """A table of the measures.
 
     Args:
         metrics: the content of metrics.json.
-        settings: names and values of the settings.
     """
     table = Table(title=f"{metrics['task']} with {metrics['solver']}, recipe {metrics['recipe']}", title_justify="left")
     table.add_column("measure")
     table.add_column("value", justify="right")
     for name, value in measures(metrics):
         table.add_row(name, value)
-    table.add_section()
-    for name, value in settings:
-        table.add_row(name, value, style="dim")
     return table
 
 

@@ -15,7 +15,10 @@ from civi.errors import OutputError
 from civi.files import atomically
 from civi.inference.load_arviz import import_arviz
 
-RUN = ("config.json", "metrics.json", "history.csv", "draws.nc", "posterior.civi", "figures", "checkpoints")
+RUN = (
+    *("config.json", "metrics.json", "history.csv", "draws.nc", "posterior.civi", "figures", "checkpoints"),
+    *("report.civi", "report.html"),
+)
 COMPARISON = ("comparison.json", "comparison.md", "solvers")
 NAMES = (*RUN, *COMPARISON)
 

@@ -44,6 +44,7 @@ def run_training(plan: Plan, source: Any, context: RunContext) -> tuple[Posterio
     family_key, train_key, *_ = plan.keys(plan.seed)
     with context.console.status(f"{plan.task.name}: pilot"):
         seen = settings.pilot.look(source)
+    pilot_seconds = time.perf_counter() - begun
     warn = None if team.has_others else context.warn
     checkpoints = Checkpoints(context.folder / "checkpoints", context.checkpoint_every, warn)
     problem = make_problem(settings.family, seen, family_key, settings.problem)
@@ -52,7 +53,8 @@ def run_training(plan: Plan, source: Any, context: RunContext) -> tuple[Posterio
     else:
         trained = _train_on_mesh(plan, problem, train_key, checkpoints, context, team.mesh)
     team.leave()
-    record = {"history": trained.history, "message": trained.message, "seconds": trained.seconds}
+    phases = {"pilot": pilot_seconds, "compiling": trained.compile_seconds, "training": trained.seconds}
+    record = {"history": trained.history, "message": trained.message, "seconds": trained.seconds, "phases": phases}
     return posterior_of(trained.problem, **record), _training_measures(trained, time.perf_counter() - begun)
 
 

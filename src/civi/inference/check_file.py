@@ -81,7 +81,6 @@ def _check_semi_implicit(parts: Parts) -> None:
         expect(np.ndim(guesses.draws) == 3 and guesses.draws.shape[2] == dim, "guesses have a wrong shape")
         expect(np.shape(guesses.elbo) == guesses.draws.shape[:1], "guesses have a wrong number of ELBOs")
 
-
     check_runs(parts["runs"])
 
 

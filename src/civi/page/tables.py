@@ -65,7 +65,9 @@ class Table:
 
     def _title(self, column: Column) -> Html:
         kind = None if column.numeric else "text"
-        return tag("th", tag("button", column.title, type="button", title=column.help or None), scope="col", class_=kind)
+        return tag(
+            "th", tag("button", column.title, type="button", title=column.help or None), scope="col", class_=kind
+        )
 
     def _cell(self, i: int, j: int, cell: Any) -> Html:
         style = self.styles.get((i, j))
@@ -79,7 +81,7 @@ class Table:
 def shown(value: Any) -> Any:
     """A cell as it is shown: numbers with four digits, a dash for what is missing."""
     if value is None:
-        return "–"
+        return "-"
     if isinstance(value, bool) or not isinstance(value, int | float):
         return value
     if isinstance(value, int):

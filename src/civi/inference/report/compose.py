@@ -40,7 +40,9 @@ def missing_list(missing: Sequence[str]) -> Html | None:
     """What could not be shown."""
     if not missing:
         return None
-    return tag("div", tag("p", "Missing in this report:"), tag("ul", [tag("li", line) for line in missing]), class_="missing")
+    return tag(
+        "div", tag("p", "Missing in this report:"), tag("ul", [tag("li", line) for line in missing]), class_="missing"
+    )
 
 
 FOOTER = tag("p", "Made by civi. This file is complete: it needs no network and can be sent as it is.")

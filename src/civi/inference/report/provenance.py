@@ -14,7 +14,9 @@ def provenance(content: Content) -> Section:
     parts: list[Any] = []
     if content.phases:
         total = sum(content.phases.values())
-        rows = [[name, seconds, f"{seconds / total:.0%}" if total else None] for name, seconds in content.phases.items()]
+        rows = [
+            [name, seconds, f"{seconds / total:.0%}" if total else None] for name, seconds in content.phases.items()
+        ]
         columns = [Column("phase", numeric=False), Column("seconds"), Column("share")]
         parts.append(Table("phases-table", f"Seconds by phase, {total:.1f} in all", columns, rows).element())
     if content.code:
