@@ -25,6 +25,8 @@ from civi.progress import measures as shown_measures
 from civi.progress import result_table
 from civi.settings import differences
 
+RECORD = ("steps", "skipped_steps", "seconds", "compile_seconds", "seconds_per_step")
+
 
 def run(plan: Plan, context: RunContext) -> dict[str, Any]:
     """Fit, evaluate, and write all files of the run.
@@ -114,16 +116,23 @@ def _report(
             plan.task.content(posterior, evaluation, plan.seed),
             title=f"{plan.task.name} with {plan.solver}, seed {plan.seed}",
             solver=plan.solver,
-            measures=dict(shown_measures(metrics)),
+            measures=_results_first(dict(shown_measures(metrics))),
             phases=posterior.phases | phases,
             settings=names | {row.name: row.value for row in plan.settings.listing()},
-            fingerprints={name: str(value) for name, value in plan.task.options.items()} | data_of(metrics),
+            fingerprints={name: str(value) for name, value in plan.task.options.items()} | _data_of(metrics),
             code=loading(context.folder),
         )
         return write_run_report(content, context.folder)
 
 
-def data_of(metrics: dict[str, Any]) -> dict[str, str]:
+def _results_first(measures: dict[str, str]) -> dict[str, str]:
+    """The measures without those that the report shows elsewhere, and the record of the training last."""
+    kept = {name: value for name, value in measures.items() if name not in ("seed", "status", "data")}
+    record = {name: kept.pop(name) for name in list(kept) if name in RECORD}
+    return kept | record
+
+
+def _data_of(metrics: dict[str, Any]) -> dict[str, str]:
     """Which data the task used, if it says so."""
     return {"data": str(metrics["data"])} if "data" in metrics else {}
 

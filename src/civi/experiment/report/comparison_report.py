@@ -164,7 +164,7 @@ def _curves(found: Comparison, prefix: str) -> list[Section]:
     in_epochs = all(result.epochs_a_step for result in drawn)
     label = "KL(q || p)" if found.is_kl else "negative ELBO"
     medians = [np.nanmedian(_bounded(result), axis=1) for result in drawn if None in result.diverged]
-    limits = (1e-4, 30.0) if found.is_kl else value_range(medians)
+    limits = _kl_range(medians) if found.is_kl else value_range(medians)
     views = []
     for name in ("epochs" if in_epochs else "steps", "seconds"):
         series = [part for result in drawn for part in _curve(result, name)]
@@ -175,6 +175,12 @@ def _curves(found: Comparison, prefix: str) -> list[Section]:
     caption = "Median and range over seeds, by one estimator for all solvers. The names switch solvers on and off."
     chart = Chart(f"{prefix}curves-chart", "Learning curves", caption, views, "against")
     return [Section(f"{prefix}curves", "Learning curves", [chart.element()])]
+
+
+def _kl_range(medians: Sequence[np.ndarray]) -> tuple[float, float]:
+    """Limits of the y axis of KL divergences: from half of the smallest one to 30."""
+    finite = np.concatenate([[1.0], *(curve[np.isfinite(curve) & (curve > 0)] for curve in medians)])
+    return max(1e-5, float(finite.min()) / 2), 30.0
 
 
 def _bounded(result: SolverResult) -> np.ndarray:

@@ -37,8 +37,7 @@ def densities(target: SampledTarget, log_q: LogQ | None) -> Plane:
     points = jnp.asarray(np.stack([x.ravel(), y.ravel()], axis=1))
     p = np.asarray(jnp.exp(jax.jit(jax.vmap(target.log_prob))(points))).reshape(x.shape)
     q = None if log_q is None else np.exp(np.asarray(log_q(points))).reshape(x.shape)
-    limits = [(float(low[i]), float(high[i])) for i in range(2)]
-    return Plane(*limits, p, q)
+    return Plane((float(low[0]), float(high[0])), (float(low[1]), float(high[1])), p, q)
 
 
 def draw_toy(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from civi.page import Chart, Column, Html, Section, Series, Table, View, tag
 from civi.page.elements import facts
 
 BINS, DISCRETE = 90, 40
-STATISTICS = {"mean": np.mean, "sd": np.std, "smallest": np.min, "largest": np.max}
+STATISTICS: dict[str, Callable[..., Any]] = {"mean": np.mean, "sd": np.std, "smallest": np.min, "largest": np.max}
 
 
 def predictive(content: Content) -> Section | None:

@@ -70,8 +70,8 @@ def modes(content: Content) -> Section | None:
     ]
     styles = {(i, 3): "bad" if mode.missing and mode.share > 0.1 else "" for i, mode in enumerate(order)}
     text = (
-        "Starts that end in the same region have about the same ELBO. A region that is not covered matters if its share "
-        "is large."
+        "Starts that end in the same region have about the same ELBO. A region that is not covered matters if its "
+        "share is large."
     )
     table = Table("modes-table", "Regions found by the pilot", columns, rows, styles=styles)
     return Section("modes", "Modes", [tag("p", text), table.element()])
