@@ -63,7 +63,8 @@ def fit(
         args, kwargs = bind_arguments(function, name, data, arguments)
         import jax  # noqa: PLC0415 start-up time
 
-            from civi.experiment.lock import locked  # noqa: PLC0415 start-up time
+        from civi.experiment import run_folder  # noqa: PLC0415 start-up time
+        from civi.experiment.lock import locked  # noqa: PLC0415 start-up time
         from civi.inference.fit import fit as fit_model  # noqa: PLC0415 start-up time
 
         options: dict[str, Any] = {"seconds": seconds, "steps": steps, "solver": solver, "reparam": reparam}
