@@ -1,6 +1,6 @@
 """The table of the field: every solver on every posterior task, with equal families and seconds and as published.
 
-    python benchmarks/field.py [--seconds 30] [--seeds 3] [--tasks A,B] [--solvers A,B] [--out DIR] [--page]
+    python benchmarks/field.py [--seconds 30] [--seeds 3] [--tasks A,B] [--solvers A,B] [--kinds A,B] [--page]
 
 For each solver and task: the default recipe, whose families are the same for all solvers that mix, with the number of
 steps that fits into --seconds of training per seed; and the recipe `paper` where it has settings. Quality is measured
@@ -23,7 +23,7 @@ from civi.errors import require
 from civi.experiment.recipes import METHODS
 from civi.files import make_folder, write_json
 from civi.folders import cache_folder
-from field_measure import POSTERIORS, Cell, cells, has_settings, measured
+from field_measure import KINDS, POSTERIORS, Cell, cells, has_settings, measured
 from field_page import draw_field, write_page
 
 PER_CELL, PER_SEED = 45, 20
@@ -34,7 +34,7 @@ def main() -> None:
     """Measure what is missing, then write the page."""
     asked, console = _arguments(), Console()
     folder = make_folder(asked.out or cache_folder("field") / f"{asked.seconds:g}s-{asked.seeds}")
-    every = cells(asked.tasks, asked.solvers)
+    every = cells(asked.tasks, asked.solvers, asked.kinds)
     missing = [] if asked.page else [cell for cell in every if not (folder / cell.file).exists()]
     hours = _estimate(missing, asked)
     console.print(f"{len(missing)} of {len(every)} cells to measure, about {hours:.1f} hours; results are in {folder}")
@@ -68,14 +68,16 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--tasks", type=_names, default=list(POSTERIORS), metavar="A,B", help=", ".join(POSTERIORS))
     parser.add_argument("--solvers", type=_names, default=list(METHODS), metavar="A,B", help=", ".join(METHODS))
+    parser.add_argument("--kinds", type=_names, default=list(KINDS), metavar="A,B", help=", ".join(KINDS))
     parser.add_argument("--out", type=Path, help="folder of the results; by default in the cache of civi")
     parser.add_argument("--docs", type=Path, default=Path("docs/field.md"), help="the page with the two markers")
     parser.add_argument("--page", action="store_true", help="write the page from the results so far; measure nothing")
     asked = parser.parse_args()
     require(asked.seconds > 0 and asked.seeds >= 1, "--seconds must be positive and --seeds at least 1")
-    for name, known in [*((task, POSTERIORS) for task in asked.tasks), *((one, METHODS) for one in asked.solvers)]:
-        if name not in known:
-            parser.error(f"unknown name {name}: known are {', '.join(known)}")
+    for names, known in ((asked.tasks, POSTERIORS), (asked.solvers, METHODS), (asked.kinds, KINDS)):
+        for name in names:
+            if name not in known:
+                parser.error(f"unknown name {name}: known are {', '.join(known)}")
     return asked
 
 

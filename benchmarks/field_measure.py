@@ -14,6 +14,7 @@ from civi.experiment.tasks import TASKS
 from civi.problem import make_problem
 from civi.solver import RunState, train
 
+KINDS = ("equal", "paper")
 WARM_UP, PROBE_SECONDS, FEWEST, MOST = 10, 2.0, 50, 1_000_000
 POSTERIORS = tuple(name for name, entry in TASKS.items() if entry.module not in ("images", "sentences"))
 
@@ -37,15 +38,10 @@ class Cell(NamedTuple):
         return f"{self.task}--{self.solver}--{self.kind}.json"
 
 
-def cells(tasks: list[str], solvers: list[str]) -> list[Cell]:
+def cells(tasks: list[str], solvers: list[str], kinds: list[str]) -> list[Cell]:
     """All cells, task by task; NUTS has no settings in papers and no given number of seconds."""
-    kinds = {NUTS: ("equal",)}
-    return [
-        Cell(task, solver, kind)
-        for task in tasks
-        for solver in solvers
-        for kind in kinds.get(solver, ("equal", "paper"))
-    ]
+    every = [Cell(task, solver, kind) for task in tasks for solver in solvers for kind in kinds]
+    return [cell for cell in every if cell.solver != NUTS or cell.kind == "equal"]
 
 
 def planned(cell: Cell) -> Plan:

@@ -29,7 +29,7 @@ from civi.errors import SettingError, require
 from civi.family import Architecture
 from civi.inference.nuts import Nuts
 from civi.inference.pilot import Laplace
-from civi.inference.recipe import fit_settings
+from civi.inference.recipe import NOT_IN_A_FRAME, fit_settings
 from civi.inference.settings import Settings
 from civi.problem import ImageArchitecture, ProblemSettings, TextArchitecture
 from civi.solver import SOLVERS, CompositionalSolver, Defaults
@@ -84,7 +84,7 @@ def default(task: str, solver: str) -> Settings | Nuts:
         return _network(task, solver)
     if solver == "nuts":
         return Nuts()
-    if task in DIFFUSIONS and solver != "mfvb":
+    if task in DIFFUSIONS and solver not in NOT_IN_A_FRAME:
         return fit_settings(solver, DIFFUSIONS[task])
     if task not in REGRESSIONS and task not in DIFFUSIONS:
         return _toy(task, solver)

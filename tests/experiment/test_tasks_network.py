@@ -1,0 +1,76 @@
+"""Bayesian neural networks as tasks: protocols, units of the predictions, the figure, and the settings."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from matplotlib.image import imread
+
+from civi.errors import SettingError
+from civi.experiment.data.uci import SplitTable
+from civi.experiment.recipes import settings_for
+from civi.experiment.tasks import find_task
+from civi.experiment.tasks import network as module
+from civi.inference.nuts import Nuts
+from civi.solver import SOLVERS
+from civi.tracker import NoTracker
+
+MEAN, SD = 50.0, 10.0
+
+
+@pytest.fixture
+def table(monkeypatch):
+    """40 training and 20 test rows of y = 50 + 10 |x_1|, without noise."""
+    x = np.random.default_rng(0).normal(size=(60, 2))
+    y = np.abs(x[:, 0])
+    found = SplitTable("yacht", x[:40], y[:40], x[40:], MEAN + SD * y[40:], MEAN, SD)
+    monkeypatch.setattr(module, "_load", lambda name, test: found)
+    return found
+
+
+def weights(task, log_noise_precision):
+    """z of a network with f(x) = |x_1|: two units with weights 1 and -1, the others 0."""
+    target = task.source()
+    first = np.zeros((2, target.hidden))
+    first[0, :2] = 1, -1
+    last = np.zeros(target.hidden)
+    last[:2] = 1
+    return np.concatenate([first.ravel(), np.zeros(target.hidden), last, [0.0], [log_noise_precision, 0.0]])
+
+
+def test_predictions_and_noise_are_in_the_units_of_the_data(table):
+    task = find_task("bnn-yacht")
+    z = weights(task, -2 * np.log(0.3))
+    predicted, noise = task.predictions(np.stack([z, z]))
+    np.testing.assert_allclose(predicted, [table.y_test] * 2, rtol=1e-5)
+    np.testing.assert_allclose(noise, [3.0, 3.0], rtol=1e-5)
+    np.testing.assert_allclose(task.source().predict(jnp.asarray(z, float), jnp.ones((1, 2))), [1.0])
+    measures = task.measure(z[None], None)
+    assert measures["rmse"] == pytest.approx(0, abs=1e-4)
+    assert measures["nll"] == pytest.approx(np.log(3.0) + 0.5 * np.log(2 * np.pi), abs=1e-4)
+    assert (measures["train_rows"], measures["test_rows"], measures["coverage_50"]) == (40, 20, 1.0)
+
+
+def test_the_figure_shows_predictions_and_calibration(table, tmp_path):
+    task = find_task("bnn-yacht")
+    draws = weights(task, 0.0) + 0.1 * np.random.default_rng(0).normal(size=(5, task.source().dim))
+    (file,) = task.picture(None, {"civi": draws}, tmp_path)
+    assert file.name == "predictions.png"
+    assert imread(file).std() > 0.05
+
+
+def test_protocols_differ_in_network_split_and_precisions(table):
+    of_ksivi, of_pvi = (find_task(name) for name in ("bnn-concrete", "bnn-pvi-concrete"))
+    assert (of_ksivi.table, of_pvi.table) == ("concrete", "concrete")
+    assert (of_ksivi.protocol.test, of_pvi.protocol.test) == (0.1, 0.2)
+    first, second = of_ksivi.source(), of_pvi.source()
+    assert (first.hidden, first.noise_sd, first.weight_sd, first.dim) == (50, None, None, 203)
+    assert (second.hidden, second.noise_sd, second.weight_sd, second.dim) == (10, 0.01, 5.0, 41)
+
+
+def test_every_solver_sees_batches_and_nuts_is_for_small_tables():
+    for solver in SOLVERS:
+        assert settings_for("bnn-protein", solver, "default").problem.batch == 100
+    assert settings_for("bnn-boston", "civi", "default").solver.tracker == NoTracker()
+    assert settings_for("bnn-boston", "nuts", "default") == Nuts(warmup=500, draws=500)
+    with pytest.raises(SettingError, match="nuts would take hours on bnn-protein: choose bnn-boston or bnn-yacht"):
+        settings_for("bnn-protein", "nuts", "default")
