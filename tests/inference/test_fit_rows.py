@@ -72,7 +72,7 @@ def test_a_log_density_is_zero_at_the_origin_and_unbiased_over_batches(targets):
     moved = streamed.moved(np.array([0.5, 0.0], np.float32), -400.25)
     assert moved.offset == -400.25
     assert float(moved.log_prob(moved.origin)) == 0.0
-    z = jnp.array([1.0, -0.5])
+    z = jnp.array([0.0, 0.3])
     grads = jax.jit(lambda one, keys: jax.lax.map(lambda key: jax.grad(one.batch(key, 50).log_prob)(z), keys))
     found = []
     for seed in range(6):
@@ -87,7 +87,8 @@ def test_a_log_density_is_zero_at_the_origin_and_unbiased_over_batches(targets):
 
 def test_a_fit_agrees_with_the_data_in_memory(given, targets):
     """The pilot is corrected on all rows; its sample of 100 rows alone would be off by about a standard deviation."""
-    posterior = civi.fit(model, *given, key=0, steps=40, runs=1, progress=False)
+    with pytest.warns(UserWarning, match="has not converged"):
+        posterior = civi.fit(model, *given, key=0, steps=40, runs=1, progress=False)
     exact = targets[1]
     mode = jnp.zeros(2)
     for _ in range(8):
@@ -116,8 +117,8 @@ def test_what_cannot_be_streamed_is_an_error(given, table, tmp_path):
     other = streams.write(tmp_path / "other.parquet", streams.frame(50))
     with pytest.raises(DataError, match="must be of one table"):
         user_target(model, (given[0], Rows(other, "age")), {}, None, None)
+    spoilt = streams.frame(100)
+    spoilt.loc[56, "age"] = np.inf
+    bad = streams.write(tmp_path / "bad.parquet", spoilt)
     with pytest.raises(DataError, match=r"row 57: age is inf"):
-        spoilt = streams.frame(100)
-        spoilt.loc[56, "age"] = np.inf
-        bad = streams.write(tmp_path / "bad.parquet", spoilt)
         user_target(model, (Rows(bad, ["age", "dose"]), Rows(bad, "age")), {}, None, None)
