@@ -179,7 +179,7 @@ def step_times(table: Path, batch: int, steps: int) -> dict[str, str]:
     for _ in range(ROUNDS):
         for name, problem in problems.items():
             with feeding(problem, 0, batch) as feed:
-                filled = feed(problem, 0)[0] if feed else problem
+                filled = feed(problem, 0)[0]
                 trained = train(replace(plan.settings.solver, steps=steps), filled, jax.random.key(1), feed=feed)
             times[name].append(1e3 * trained.loop_seconds / steps)
     for name, values in times.items():

@@ -22,6 +22,7 @@ _MODULE_OF = {
     "keep_programs": "civi.inference.program_files",
     "sbc": "civi.inference.calibration",
     "load": "civi.inference.load",
+    "Rows": "civi.tables.rows",
     "Posterior": "civi.inference.posterior",
     "Architecture": "civi.family",
     "SemiImplicit": "civi.family",

@@ -93,7 +93,7 @@ def train_and_save(plan: Plan, problem: Any, key: jax.Array, checkpoints: Checkp
         TrainingBar(console, plan.task.name, solver.steps) as bar,
         feeding(problem, plan.seed, plan.settings.problem.batch, team.mesh) as feed,
     ):
-        problem = feed(problem, 0)[0] if feed else problem
+        problem = feed(problem, 0)[0]
         state, history = start(solver, problem, key), empty_history()
         interrupted_early = checkpoints.is_empty and not (context.folder / "metrics.json").exists()
         if context.resume and interrupted_early:
@@ -188,7 +188,7 @@ def train_seeds(plan: Plan, seeds: Sequence[int], progress: Callable[[str], None
     add_point(0, 0.0, params)
     problem = eqx.combine(params, fixed)
     with feeding(problem, seeds[0], settings.problem.batch) as feed:
-        problem = feed(problem, 0)[0] if feed else problem
+        problem = feed(problem, 0)[0]
         trained = train(solver, problem, train_keys, watch=watch, pause_every=pause, feed=feed)
     evaluated = []
     for i in range(len(seeds)):

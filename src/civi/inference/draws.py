@@ -19,6 +19,7 @@ from civi.family import SemiImplicit
 from civi.inference.programs import call, prepare, side_by_side
 from civi.inference.seeds import Words, as_rbg, derived
 from civi.problem.target import Framed, Target
+from civi.problem.target.base import rows_seen
 
 CHUNK, BLOCK = 1000, 1000
 AT_A_TIME, ROWS_AT_A_TIME = 100, 4_000_000
@@ -106,7 +107,7 @@ def _weigh(
     family: SemiImplicit, target: Any, words: Array, w_J: Float[Array, "J D"], blocks: Int[Array, ""]
 ) -> tuple[Array, Array, Array, Array]:
     """log p and log q in the coordinates of the family, and the log volume of the frame."""
-    key, rows = as_rbg(words), getattr(target, "rows", 0) or 1
+    key, rows = as_rbg(words), rows_seen(target)
     single = getattr(target, "one_at_a_time", False)
     at_a_time = None if single else max(1, min(AT_A_TIME, ROWS_AT_A_TIME // rows))
     log_p_J = jax.lax.map(target.log_prob, w_J, batch_size=at_a_time)

@@ -30,6 +30,7 @@ from civi.inference.settings import Settings
 from civi.problem.target import Target
 from civi.problem.target.not_finite import why_not_finite
 from civi.problem.target.numpyro_model import with_batch
+from civi.problem.target.streamed_model import StreamedModel
 from civi.problem.target.user import batch_size, user_target
 from civi.progress import TrainingBar, console, showing
 
@@ -98,14 +99,17 @@ def fit(
     with showing(screen, "fit: reading the model"):
         log_p, space = user_target(target, args, kwargs, dim, example, reparam=reparam)
     batch = batch_size(log_p)
-    if batch is not None and log_p.rows > PILOT_ROWS:
-        log_p = with_batch(log_p, space, PILOT_ROWS)
+    shapes = log_p
+    if isinstance(log_p, StreamedModel):
+        shapes = log_p.with_window_shapes(log_p.batch_size)
+    elif batch is not None and log_p.rows > PILOT_ROWS:
+        shapes = log_p = with_batch(log_p, space, PILOT_ROWS)
     settings = fit_settings(solver, log_p.dim, steps, batch)
     pilot: Any = settings.pilot
     deadline = float("inf") if seconds is None else clock.begun + RESERVE * seconds
     bar = TrainingBar(screen, "fit", settings.solver.steps, at_most=True)
     with one_blas_thread(), bar, ThreadPoolExecutor(1) as background:
-        compiling = background.submit(prepare_training, settings, pilot.template(log_p))
+        compiling = background.submit(prepare_training, settings, pilot.template(shapes))
         clock.end("reading the model")
         bar.phase("pilot")
         found = _found(settings, log_p, space, derived(words, PILOT))

@@ -36,6 +36,7 @@ from civi.inference.run_curve import RunCurve
 from civi.inference.seeds import Words, derived, generator
 from civi.inference.warm_start import WarmStart, origin_of, warm_start
 from civi.problem.target import Framed, Target, inward, log_volume
+from civi.problem.target.base import rows_seen
 from civi.problem.target.feeding import log_offset
 from civi.problem.target.names import name_of, parameter_names
 
@@ -208,8 +209,7 @@ class SemiImplicitPosterior(Posterior):
 
     def _draws(self) -> int:
         """Number of draws that checks use: DRAWS, or fewer if the data have millions of rows."""
-        rows = getattr(self.target, "rows", 0) or 1
-        return max(DRAWS // SETS, min(DRAWS, EVALUATIONS // rows // 100 * 100))
+        return max(DRAWS // SETS, min(DRAWS, EVALUATIONS // rows_seen(self.target) // 100 * 100))
 
     def _weighted_draws(self, words: Words, count: int, inner: int = INNER) -> WeightedDraws:
         """Unconstrained draws with log p(x, z) and both bounds on log q(z), the log densities in float64."""

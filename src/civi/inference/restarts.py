@@ -27,6 +27,7 @@ from civi.parts import split
 from civi.problem import PosteriorProblem
 from civi.problem.flat import FlatProblem
 from civi.problem.target import Framed
+from civi.problem.target.feeding import Feeding, feeding, log_offset, with_window
 from civi.problem.target.program import on_device
 from civi.solver.base import Solver
 from civi.solver.loop import COLUMNS, PATIENCE, RunState, begin, run_block
@@ -99,19 +100,34 @@ def train_run(
     third of these steps is no better than that of the third before, then it decays over half as many steps. A method
     with another schedule keeps it, and does all its steps.
     """
-    solver, words = settings.solver, np.asarray(words, np.uint32)
+    with feeding(framed, int(words[0]), settings.problem.batch) as feed:
+        return _train_run(settings, framed, words, feed, deadline, stop, show)
+
+
+def _train_run(
+    settings: Settings,
+    framed: Framed,
+    words: Words,
+    feed: Feeding,
+    deadline: float,
+    stop: threading.Event,
+    show: Show,
+) -> Run:
+    solver, words, offset = settings.solver, np.asarray(words, np.uint32), log_offset(framed)
     plan = Schedule.of(solver, framed.dim, time.perf_counter(), deadline)
+    framed, left = feed(framed, 0)
     _, state, _ = _start(settings, framed)
     rows: list[np.ndarray] = []
     begun, clock = time.perf_counter(), []
     while plan.done < plan.end and not _halted(state):
-        count = min(CHECK_EVERY, plan.end - plan.done)
+        count = min(CHECK_EVERY - plan.done % CHECK_EVERY, plan.end - plan.done, left)
         state, block = call(_block, *_arguments(settings, framed), words, state, np.int32(count))
         rows.append(np.asarray(block)[: int(state.done) - plan.done])
         clock.append(time.perf_counter() - begun)
         plan.done = int(state.done)
         neg_elbo = np.concatenate(rows)[:, 0]
-        show(plan.done, float(neg_elbo[-20:].mean()))
+        show(plan.done, float(neg_elbo[-20:].mean()) - offset)
+        framed, left = feed(framed, plan.done)
         if stop.is_set() or time.perf_counter() > deadline:
             plan.cut = plan.done < plan.end
             break
@@ -120,6 +136,7 @@ def train_run(
             state = state._replace(solver=state.solver._replace(optimiser=optimiser))
     halted = _halted(state)
     history = _history(rows, clock)
+    history["neg_elbo"] -= offset
     converged = plan.stalled and not (plan.cut or halted)
     stalled = plan.held if plan.stalled else 0
     return Run(*_trained(settings, framed, state), history, converged, plan.message(halted), stalled)
@@ -250,7 +267,7 @@ def _trained(settings: Settings, framed: Framed, state: RunState) -> tuple[SemiI
     problem, _ = eqx.filter_eval_shape(_fresh, *_arguments(settings, framed), words)
     params = problem.shapes(np.asarray(state.output.theta))
     family = eqx.combine(jax.tree.map(on_device, params.family), problem.fixed.family)
-    return family, framed.with_trained(params.target.frame)
+    return family, with_window(framed.with_trained(params.target.frame))
 
 
 def _history(rows: list[np.ndarray], clock: list[float]) -> dict[str, np.ndarray]:

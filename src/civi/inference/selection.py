@@ -29,7 +29,7 @@ def best_of(runs: Sequence[Run], framed: Framed, words: Words) -> Run:
         words: the seed.
     """
     best = min(runs, key=lambda run: run.neg_elbo)
-    count = max(500, min(DRAWS, EVALUATIONS // max(1, framed.rows)))
+    count = max(500, min(DRAWS, EVALUATIONS // framed.rows_seen))
     pilot = framed.with_trained(framed.frame)
     if elbo(best.family, best.target, words, count) >= elbo_of_gaussian(best.family, pilot, words, count):
         return best

@@ -20,6 +20,7 @@ from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
 from civi.parallel.mesh import broadcast_scalar, replicate
 from civi.parts import split
 from civi.problem.target.base import check_values
+from civi.problem.target.feeding import Feeding, unchanged
 from civi.solver.base import Info, Solver
 
 CAPACITY = 500
@@ -79,7 +80,6 @@ class Trained:
 
 
 Watcher = Callable[[RunState, dict[str, np.ndarray]], bool | None]
-Feeding = Callable[[Any, int], tuple[Any, int]]
 
 
 def start(solver: Solver, problem: Any, key: Key[Array, "*runs"]) -> RunState:
@@ -131,7 +131,7 @@ def train(
     pause_every: int = CAPACITY,
     block: int | None = None,
     block_seconds: float = 0.25,
-    feed: Feeding | None = None,
+    feed: Feeding = unchanged,
 ) -> Trained:
     """Run `solver` to its last step; with an array of keys (see `start`), several runs in one program.
 
@@ -145,8 +145,7 @@ def train(
         pause_every: blocks end at every multiple of this number of steps, so that `watch` is called there.
         block: number of steps per block; by default chosen such that a block takes about `block_seconds`.
         block_seconds: see `block`.
-        feed: for data that are read while training: maps the problem without its trained arrays and the number of steps
-            done to the problem with the data of the next steps, and the number of these steps.
+        feed: for data that are read while training (see `civi.problem.target.feeding`).
 
     Example:
         >>> import civi, jax
@@ -163,7 +162,7 @@ def train(
     begun = time.perf_counter()
     state, history = resume if resume else (start(solver, problem, key), empty_history())
     length, done = block or 1, int(state.done.max())
-    fixed, left = (feed or _unchanged)(split(problem)[1], done)
+    fixed, left = feed(split(problem)[1], done)
     elapsed = float(history["seconds"][-1]) if len(history["seconds"]) else 0.0
     program = run_block if key.ndim == 0 else run_blocks
     compiled = cast(Any, eqx.filter_jit(program)).lower(solver, fixed, state, jnp.asarray(1)).compile()
@@ -179,14 +178,9 @@ def train(
         length = block or max(1, min(2 * count, round(block_seconds * (done - before) / seconds)))
         if watch and watch(state, history):
             break
-        fixed, left = (feed or _unchanged)(fixed, done)
+        fixed, left = feed(fixed, done)
     times = (elapsed, ready - begun, time.perf_counter() - ready)
     return Trained(eqx.combine(state.output, fixed), state, history, solver.steps, *times)
-
-
-def _unchanged(fixed: Any, done: int) -> tuple[Any, int]:
-    """The feed of a problem that has all its data: nothing changes."""
-    return fixed, CAPACITY
 
 
 def halted(state: RunState) -> np.ndarray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, NamedTuple
 
 import equinox as eqx
@@ -14,10 +14,11 @@ from civi.errors import TargetError, require
 from civi.inference.pilot.climb import Climbed, climb
 from civi.inference.pilot.low_rank import RANK, low_rank_frame
 from civi.inference.pilot.matching import Diagonals, Normals
-from civi.inference.pilot.slopes import TargetSlopes, at_degrees, sites_of
+from civi.inference.pilot.slopes import SlopesByPasses, TargetSlopes, at_degrees, sites_of
 from civi.inference.seeds import Words, derived, generator
 from civi.problem.target import Frame, Framed, LowRankFrame, Target, check_shape
 from civi.problem.target.program import on_device
+from civi.problem.target.streamed_model import StreamedModel
 from civi.settings import check_settings, self_checking
 
 FEWEST_DRAWS, MULTIPLE = 64, 32
@@ -115,9 +116,11 @@ class Gaussian:
         dim, rows = target.dim, getattr(target, "rows", 0)
         draws = -(-max(FEWEST_DRAWS, dim + 2 if dim <= DENSE else 0) // MULTIPLE) * MULTIPLE
         starts = self.starts if dim <= 150 else min(3 if sites_of(target) else 2, self.starts)
-        some = self.batch if self.batch and rows > self.batch else None
+        streamed = isinstance(target, StreamedModel)
+        some = self.batch if self.batch and rows > self.batch and not streamed else None
         slopes = TargetSlopes(target, starts * draws, some, derived(words, 1) if some else None)
         all_rows = slopes if some is None else TargetSlopes(target, draws)
+        all_rows = SlopesByPasses(target, draws) if streamed else all_rows
         return Search(slopes, all_rows, sites_of(target), dim, starts, draws, generator(derived(words, 2)))
 
 
@@ -158,9 +161,12 @@ class Search:
         best = self.corrected(best, degrees)
         frame = _frame(best) if best.factor.ndim == 2 else low_rank_frame(self.all_rows, best, degrees)
         log_p, slope = self.all_rows.at(np.asarray(frame.location)[None], degrees[None])
-        adaptive = frame.adaptive()
-        framed = Framed(at_degrees(target, degrees), adaptive, on_device(log_p[0]), on_device(slope[0]))
-        return Found(framed, climbs, degrees)
+        adaptive, seen = frame.adaptive(), at_degrees(target, degrees)
+        if isinstance(seen, StreamedModel):
+            seen, log_p = seen.moved(frame.location, log_p[0]), np.zeros(1)
+            on_sample = replace(self.slopes, target=seen).at(np.asarray(frame.location)[None], degrees[None])[1]
+            seen = seen.tilted(slope[0] - on_sample[0])
+        return Found(Framed(seen, adaptive, on_device(log_p[0]), on_device(slope[0])), climbs, degrees)
 
     def _near(self) -> np.ndarray:
         return self.rng.uniform(-2, 2, (self.starts, self.dim))

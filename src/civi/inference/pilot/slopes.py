@@ -12,6 +12,8 @@ from jaxtyping import Array
 from civi.inference.programs import call
 from civi.inference.seeds import Words, as_rbg
 from civi.problem.target import Target
+from civi.problem.target.base import rows_seen
+from civi.problem.target.streamed_model import StreamedModel
 from civi.problem.target.traced import TracedTarget
 
 AT_A_TIME, ROWS_AT_A_TIME = 64, 4_000_000
@@ -51,25 +53,57 @@ class TargetSlopes:
     def _part(self, z: np.ndarray, degrees: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         missing = self.points - len(z)
         z_N, degrees_N = (np.pad(part, [(0, missing), (0, 0)], mode="edge") for part in (z, degrees))
-        result = call(_slopes, self.target, z_N, degrees_N, self.batch, self.words)
-        log_p, score = (np.asarray(part, np.float64)[: len(z)] for part in result)
+        log_p, score = self._evaluated(z_N, degrees_N)
+        return log_p[: len(z)], score[: len(z)]
+
+    def _evaluated(self, z_N: np.ndarray, degrees_N: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        log_p, score = call(_slopes, self.target, z_N, degrees_N, self.batch, self.words)
+        return np.asarray(log_p, np.float64), np.asarray(score, np.float64)
+
+
+@dataclass(frozen=True)
+class SlopesByPasses(TargetSlopes):
+    """Evaluates a model on all rows of a table on disk, by one pass over it per call of the program.
+
+    On a block of n of the N rows, the model has log p(z) + N/n log p(block given z), so log p on all rows is the mean
+    over the blocks, weighted by n/N. It is summed in double precision.
+    """
+
+    def _evaluated(self, z_N: np.ndarray, degrees_N: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        target: Any = self.target
+        log_p, score = np.zeros(len(z_N)), np.zeros(z_N.shape)
+        for block in target.blocks():
+            share, found = len(block) / target.rows, call(_block_slopes, target, z_N, degrees_N, block)
+            log_p += share * np.asarray(found[0], np.float64)
+            score += share * np.asarray(found[1], np.float64)
         return log_p, score
 
 
 def at_degrees(target: Any, degrees: Array | np.ndarray) -> Any:
     """The target with these degrees of centring; unchanged if it has none."""
-    has_degrees = isinstance(target, TracedTarget) and target.centred_sites
+    has_degrees = isinstance(target, TracedTarget | StreamedModel) and target.centred_sites
     return target.with_degrees(degrees) if has_degrees else target
 
 
 def sites_of(target: Any) -> tuple[str, ...]:
     """Names of the sites that have a degree of centring."""
-    return target.centred_sites if isinstance(target, TracedTarget) else ()
+    return target.centred_sites if isinstance(target, TracedTarget | StreamedModel) else ()
+
+
+def _block_slopes(target: Any, z_N: Array, degrees_N: Array, block: Array) -> tuple[Array, Array]:
+    """The absolute log density on a block of rows, and its gradient."""
+
+    def one(point: tuple[Array, Array]) -> tuple[Array, Array]:
+        z, degrees = point
+        return jax.value_and_grad(at_degrees(target, degrees).log_prob_on(block))(z)
+
+    at_a_time = max(1, min(AT_A_TIME, len(z_N), ROWS_AT_A_TIME // len(block)))
+    return jax.lax.map(one, (z_N, degrees_N), batch_size=None if target.one_at_a_time else at_a_time)
 
 
 def _slopes(target: Any, z_N: Array, degrees_N: Array, batch: int | None, words: Any) -> tuple[Array, Array]:
     on_rows = target if batch is None else target.batch(as_rbg(words), batch)
-    rows = batch or getattr(target, "rows", 0) or 1
+    rows = batch or rows_seen(target)
 
     def one(point: tuple[Array, Array]) -> tuple[Array, Array]:
         z, degrees = point

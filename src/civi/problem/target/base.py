@@ -61,6 +61,11 @@ def batch_of(target: Any, key: PRNGKeyArray, count: int | None) -> Any:
     return target if count is None else target.batch(key, count)
 
 
+def rows_seen(target: Any) -> int:
+    """Number of rows that one evaluation of `log_prob` reads: fewer than `rows` if it is estimated from a sample."""
+    return getattr(target, "rows_seen", 0) or getattr(target, "rows", 0) or 1
+
+
 def log_prob_each(target: Any) -> Callable[[Float[Array, "J D"]], Float[Array, " J"]]:
     """log p(x, z_j) at each of several points, as a differentiable function of the points.
 

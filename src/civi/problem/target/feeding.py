@@ -11,14 +11,23 @@ from jax.sharding import Mesh
 
 from civi.problem.target.frame import Framed
 from civi.problem.target.streamed import StreamedRegression
+from civi.problem.target.streamed_model import StreamedModel
 from civi.tables.feed import EMPTY, Window
+
+Feeding = Callable[[Any, int], tuple[Any, int]]
+UNLIMITED = 2**31 - 1
+
+
+def unchanged(problem: Any, done: int) -> tuple[Any, int]:
+    """The feed of a problem that has all its data."""
+    return problem, UNLIMITED
 
 
 @contextmanager
-def feeding(
-    problem: Any, seed: int, batch: int | None, mesh: Mesh | None = None
-) -> Iterator[Callable[[Any, int], tuple[Any, int]] | None]:
-    """What `civi.solver.loop.train` takes as `feed`; None for a problem that has all its data.
+def feeding(problem: Any, seed: int, batch: int | None, mesh: Mesh | None = None) -> Iterator[Feeding]:
+    """A function that maps a problem and the number of steps done to the problem with the data of the next steps.
+
+    It also returns the number of these steps.
 
     Args:
         problem: the problem.
@@ -28,7 +37,7 @@ def feeding(
     """
     target = streamed_part(problem)
     if target is None or batch is None:
-        yield None
+        yield unchanged
         return
     with target.feed(seed, batch, mesh) as feed:
 
@@ -49,11 +58,11 @@ def with_window(problem: Any, window: Window = EMPTY) -> Any:
     return replace(problem, target=replace(problem.target, target=filled) if framed else filled)
 
 
-def streamed_part(problem: Any) -> StreamedRegression | None:
+def streamed_part(problem: Any) -> StreamedRegression | StreamedModel | None:
     """The streamed target of the problem, without its frame; None if the problem has all its data."""
     target = getattr(problem, "target", None)
     target = target.target if isinstance(target, Framed) else target
-    return target if isinstance(target, StreamedRegression) else None
+    return target if isinstance(target, StreamedRegression | StreamedModel) else None
 
 
 def log_offset(target: Any) -> float:

@@ -12,7 +12,7 @@ from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from civi.parts import constant, trained
-from civi.problem.target.base import BatchedTarget, Target, batch_of, log_prob_each
+from civi.problem.target.base import BatchedTarget, Target, batch_of, log_prob_each, rows_seen
 from civi.problem.target.program import on_device
 
 
@@ -149,6 +149,11 @@ class Framed(eqx.Module):
     def rows(self) -> int:
         """Number of rows of data of the target; 0 if it has none."""
         return self.target.rows if isinstance(self.target, BatchedTarget) else 0
+
+    @property
+    def rows_seen(self) -> int:
+        """Number of rows that one evaluation reads."""
+        return rows_seen(self.target)
 
     @property
     def one_at_a_time(self) -> bool:

@@ -130,7 +130,7 @@ class Reading:
         names = self.origin.sites.location_scale
 
         def of_sites(z: Array) -> dict[str, Any]:
-            model = handlers.trace(self._model({}, ()))
+            model = handlers.trace(self.seeded({}, ()))
             constrain_fn(model, self.origin.args, self.origin.kwargs, self.unravel(z))
             return {name: parameters(model.trace[name]["fn"]) for name in names}
 
@@ -140,25 +140,26 @@ class Reading:
         return tuple(name for name in names if any(dependent[name]))
 
     def _log_prob(self, z: Array, degrees: Array, index: Mapping[str, Array]) -> Array:
-        model, sites = self._model(index, degrees), self.origin.sites
+        model, sites = self.seeded(index, degrees), self.origin.sites
         if sites.discrete:
             from numpyro.contrib.funsor import config_enumerate, enum  # noqa: PLC0415 start-up time
 
             model = enum(config_enumerate(model), -sites.nesting - 1)
         arguments = (self.origin.args, self.origin.kwargs)
-        return -potential_energy(model, *arguments, self._coordinates(z), enum=bool(sites.discrete))
+        return -potential_energy(model, *arguments, self.coordinates(z), enum=bool(sites.discrete))
 
     def _values(self, discrete: Mapping[str, Array], z: Array, degrees: Array) -> dict[str, Array]:
         """The continuous and deterministic sites; discrete sites that are not given are drawn with a fixed key."""
-        model = handlers.substitute(self._model({}, degrees), data=dict(discrete))
+        model = handlers.substitute(self.seeded({}, degrees), data=dict(discrete))
         arguments = (self.origin.args, self.origin.kwargs)
-        return constrain_fn(model, *arguments, self._coordinates(z), return_deterministic=True)
+        return constrain_fn(model, *arguments, self.coordinates(z), return_deterministic=True)
 
-    def _coordinates(self, z: Array) -> dict[str, Array]:
+    def coordinates(self, z: Array) -> dict[str, Array]:
         """The unconstrained sites; one with a degree of centring has the name of its coordinate."""
         return {coordinate_name(name) if name in self.centred else name: part for name, part in self.unravel(z).items()}
 
-    def _model(self, index: Mapping[str, Array], degrees: Any) -> ModelFunction:
+    def seeded(self, index: Mapping[str, Array], degrees: Any) -> ModelFunction:
+        """The model with a fixed seed, these rows of its plates and these degrees of centring."""
         model = handlers.seed(self.origin.model, jax.random.key(0))
         if self.centred:
             config = {name: Centring(degrees[i]) for i, name in enumerate(self.centred)}

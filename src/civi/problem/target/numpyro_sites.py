@@ -24,6 +24,7 @@ from civi.errors import TargetError
 from civi.problem.target.centring import REPARAMETERISED, is_location_scale
 from civi.problem.target.explain import GIVE_DIM, explain
 from civi.problem.target.program import on_device
+from civi.tables.rows import given_rows
 
 ModelFunction = Callable[..., Any]
 _one_thread = threading.RLock()
@@ -88,7 +89,8 @@ class Rows(Messenger):
             return
         size, subsample_size = msg["args"]
         with jax.ensure_compile_time_eval():
-            rows = self.index.get(msg["name"], on_device(np.arange(size)))
+            count = given_rows(size) or size
+            rows = self.index.get(msg["name"], on_device(np.arange(count)))
         if subsample_size not in (None, size):
             self.plates[msg["name"]] = Subsample(size, subsample_size)
         msg["args"], msg["value"] = (size, len(rows)), rows

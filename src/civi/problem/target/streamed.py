@@ -148,6 +148,11 @@ class StreamedRegression(eqx.Module):
         """Number of training rows of the table."""
         return int(self.stream.scan.rows.sum())
 
+    @property
+    def rows_seen(self) -> int:
+        """Number of rows of the sample."""
+        return len(self.sample.rows)
+
     def log_prob(self, z: Float[Array, " D"]) -> Float[Array, ""]:
         return self.sample.log_prob(z) + self.tilt @ (z - self.sample.origin)
 

@@ -19,6 +19,7 @@ from civi.problem.target.numpyro_model import numpyro_target
 from civi.problem.target.program import Pool, depends, on_device, trace
 from civi.problem.target.purity import pure_trace
 from civi.problem.target.space import TreeSpace, VectorSpace
+from civi.problem.target.streamed_model import StreamedModel, rows_in, streamed_target
 from civi.problem.target.traced import TracedTarget
 from civi.problem.target.user_data import check_data, named_arguments, with_nan, with_unusable
 
@@ -33,7 +34,7 @@ def user_target(
     example: Any,
     *,
     reparam: bool = True,
-) -> tuple[TracedTarget, Callable[[Array], Any]]:
+) -> tuple[Any, Callable[[Array], Any]]:
     """The target in R^dim, and the map from R^dim back to the user's space. Nothing is compiled.
 
     Args:
@@ -54,9 +55,13 @@ def user_target(
     check_data(named)
     missing = with_nan(named)
     try:
-        made: tuple[TracedTarget, Callable[[Array], Any]]
+        made: tuple[Any, Callable[[Array], Any]]
+        if is_density and rows_in(args, kwargs):
+            raise TargetError("the rows of a table on disk can be used by a NumPyro model only, in a plate over them")
         if is_density:
             made = _density(target, args, kwargs, dim, example)
+        elif rows_in(args, kwargs):
+            made = streamed_target(target, args, kwargs, reparam=reparam)
         else:
             made = numpyro_target(target, args, kwargs, reparam=reparam)
     except TargetError as error:
@@ -68,7 +73,7 @@ def user_target(
 
 def batch_size(target: Target) -> int | None:
     """The mini-batch size that a NumPyro model's plates ask for; None for all rows."""
-    return target.batch_size if isinstance(target, TracedTarget) else None
+    return target.batch_size if isinstance(target, TracedTarget | StreamedModel) else None
 
 
 def _density(
@@ -106,10 +111,10 @@ def _check_shape(log_density: Callable[..., Any], inputs: tuple[Any, ...]) -> No
 
 
 @eqx.filter_jit
-def _log_probs(target: TracedTarget, z: Array) -> Array:
+def _log_probs(target: Any, z: Array) -> Array:
     return jax.vmap(target.log_prob)(z)
 
 
-def _finite_somewhere(target: TracedTarget) -> bool:
+def _finite_somewhere(target: Any) -> bool:
     z = np.random.default_rng(0).uniform(-2, 2, (STARTS, target.dim))
     return bool(np.isfinite(_log_probs(target, on_device(z))).any())
