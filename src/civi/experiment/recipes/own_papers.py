@@ -28,7 +28,7 @@ from civi.problem import ProblemSettings
 from civi.solver import PathwiseSolver
 from civi.update import FirstOrder, Langevin, Samples, Update
 
-REPORT = 100
+REPORT = 20
 TABLES = ("boston", "concrete", "power", "wine", "yacht", "protein")
 STAIRS = FirstOrder(learning_rate=1e-3, decay="stairs", factor=0.9, stair=1000, beta2=0.99)
 SMALL = Architecture(hidden=(50, 50), noise_dim=3, conditional="diagonal", scale=1.0, spread=1.0)
