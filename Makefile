@@ -5,6 +5,7 @@ SEED ?= 0
 OUT ?= runs/$(TASK)-$(SOLVER)-$(RECIPE)-$(SEED)
 PYTHON ?= python3
 BIN := .venv/bin
+SPHINX := --fail-on-warning --keep-going --quiet --doctree-dir docs/_build/doctrees
 
 .PHONY: setup run test check package docs clean
 
@@ -36,7 +37,8 @@ package: setup
 	touch $@
 
 docs: .venv/docs-ready
-	$(BIN)/python -m sphinx --fail-on-warning --keep-going --jobs 2 --quiet docs docs/_build
+	$(BIN)/python -m sphinx $(SPHINX) --builder html docs docs/_build/html
+	$(BIN)/python -m sphinx $(SPHINX) --builder doctest docs docs/_build/doctest
 
 clean:
 	rm -rf .venv runs docs/_build docs/_cache .pytest_cache .ruff_cache .mypy_cache .import_linter_cache

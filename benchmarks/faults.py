@@ -4,8 +4,9 @@ python benchmarks/faults.py --out faults.json                    all parts; hour
 python benchmarks/faults.py --only damage,inputs --count 50      some parts, with fewer cases
 python benchmarks/faults.py --only kills --kinds toy --count 3
 
-kills        SIGKILL at random moments of a toy, an autoencoder, a comparison and a distributed run (20 of each); the
-             resumed run must have the bits of an undisturbed one
+kills        SIGKILL at random moments of a toy, an autoencoder, a comparison, a distributed run and one whose rows are
+             read from disk (20 of each, half of them after a checkpoint of training was written); the resumed run must
+             have the bits of an undisturbed one
 interrupts   SIGINT, SIGTERM and SIGHUP in every phase: one line, code 130, nothing half-written, resumed as above
 disk         a disk that is full from the first, second, ... write on: one line, and resumed as above
 damage       random damages (500 to each kind of file) and forged files with valid checksums: refused or without effect

@@ -19,12 +19,13 @@ import numpy as np
 from civi.cli.__main__ import main
 from civi.experiment import tasks
 from civi.experiment.data.images import ImageData
+from civi.experiment.tasks import regression
 
 PIXELS, ROWS = 784, 40
 
 
 def small_tasks() -> None:
-    """Replace banana and mnist by tasks with fewer samples and synthetic images."""
+    """Replace banana, mnist and regression by tasks with fewer samples and synthetic images."""
     found = tasks.Entry.make
     pixels = (np.random.default_rng(0).random((2, ROWS, PIXELS)) < 0.3).astype(np.uint8)
     images = ImageData(pixels[0], pixels[1], grey=False, source="random dots")
@@ -38,6 +39,8 @@ def small_tasks() -> None:
         return task
 
     tasks.Entry.make = make  # type: ignore[method-assign, assignment]
+    own_table = regression.own_table
+    regression.own_table = lambda *data: replace(own_table(*data), draws=200, outer=200, inner=200)
 
 
 def send_signal_in(function: str, number: int) -> None:

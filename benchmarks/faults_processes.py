@@ -16,6 +16,7 @@ from pathlib import Path
 
 import h5netcdf
 import numpy as np
+import pyarrow.parquet
 
 CHILD = str(Path(__file__).with_name("faults_child.py"))
 LIMIT = 1200
@@ -33,6 +34,11 @@ RUNS = {
     "comparison": ["compare", "banana", *_options(TINY, "--solvers", "sivi,nmc-sgd", "--seeds", "2", "--steps", "300")],
 }
 RUNS["distributed"] = [*RUNS["toy"], "--distributed", "--processes", "2"]
+TABLE = ["--data", "TABLE", "--target", "y", "--stream"]
+RUNS["streamed"] = [
+    *("run", "regression", *TABLE),
+    *_options([*TINY, "tracker.steps=2", "problem.batch=20"], "--steps", "2000", "--checkpoint-every", "100"),
+]
 PHASES = {
     "imports": "_find_and_load",
     "data and start": "start",
@@ -43,12 +49,15 @@ PHASES = {
     "writing draws": "write_draws",
     "figures": "draw_history",
 }
+SAVED = dict.fromkeys(RUNS, ("checkpoints/0", "checkpoints/[1-9]*0"))
+SAVED["comparison"] = ("solvers", "solvers/*.npz")
 SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
 
 
 def begin(arguments: Sequence[str], folder: Path, **variables: str) -> list[subprocess.Popen[str]]:
     """Start the process of a run, or both processes of a distributed one."""
-    command = [sys.executable, CHILD, *arguments, "--out", str(folder)]
+    table = str(folder.parent / "table.parquet")
+    command = [sys.executable, CHILD, *(table if word == "TABLE" else word for word in arguments), "--out", str(folder)]
     commands = [command]
     if "--distributed" in arguments:
         with socket.socket() as free:
@@ -105,11 +114,20 @@ def one_line(errors: str, start: str) -> bool:
     return len(lines) == 1 and lines[0].startswith(start)
 
 
+def write_table(path: Path) -> None:
+    """A table of 5,000 rows in 50 groups, for runs that read their rows from disk."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(2, 5000))
+    y = (rng.random(5000) < 1 / (1 + np.exp(-x.sum(0)))).astype(int)
+    pyarrow.parquet.write_table(pyarrow.table({"a": x[0], "b": x[1], "y": y}), path, row_group_size=100)
+
+
 class Runs:
     """Undisturbed runs, made when they are needed, and the runs that are compared with them."""
 
     def __init__(self, folder: Path, seed: int) -> None:
         self.folder, self.random = folder, random.Random(seed)
+        write_table(folder / "table.parquet")
         self._wanted: dict[str, dict[str, bytes]] = {}
 
     def wanted(self, kind: str) -> dict[str, bytes]:
@@ -140,15 +158,14 @@ class Runs:
 
 
 def kills(runs: Runs, kind: str, count: int) -> Iterator[str]:
-    """Kill a run at random moments after its folder exists, resume it, and compare all bits."""
+    """Kill a run at random moments, every second time after a checkpoint of training; resume it, compare all bits."""
     runs.wanted(kind)
     for i in range(count):
         folder = runs.folder / f"{kind}-killed-{i}"
         shutil.rmtree(folder, ignore_errors=True)
         processes = begin(RUNS[kind], folder)
-        first = folder / ("solvers" if kind == "comparison" else "checkpoints/0")
-        _wait_for(first, processes)
-        _wait(processes, runs.random.expovariate(1 / 4))
+        _wait_for(folder, SAVED[kind][i % 2], processes)
+        _wait(processes, runs.random.expovariate(1 / 2))
         victim = runs.random.choice(processes)
         victim.send_signal(signal.SIGKILL)
         others = [ended for process, ended in zip(processes, end(processes), strict=True) if process is not victim]
@@ -156,8 +173,9 @@ def kills(runs: Runs, kind: str, count: int) -> Iterator[str]:
         yield f"another process ended badly: {wrong}" if wrong else runs.resumed(kind, folder)
 
 
-def _wait_for(path: Path, processes: Sequence[subprocess.Popen[str]]) -> None:
-    while not path.exists() and all(process.poll() is None for process in processes):
+def _wait_for(folder: Path, saved: str, processes: Sequence[subprocess.Popen[str]]) -> None:
+    """Wait until there is a file or folder of this name, or until a process has ended."""
+    while not next(folder.glob(saved), None) and all(process.poll() is None for process in processes):
         _wait(processes, 0.05)
 
 

@@ -59,7 +59,7 @@ nb_merge_streams = True
 
 # Executed pages use the commands of this environment and share their compiled programs.
 os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
-os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT / "src"), str(DOCS / "figures"), os.environ.get("PYTHONPATH")]))
+os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT / "src"), str(DOCS / "figures"), os.environ.get("PYTHONPATH", "")])
 os.environ["JAX_COMPILATION_CACHE_DIR"] = os.environ["CIVI_CACHE_DIR"] = str(CACHE / "programs")
 os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
 os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"

@@ -112,6 +112,8 @@ def text_of(value):
         return value.get("kind") or ",".join(f"{group}:{number}" for group, number in value.items())
     if isinstance(value, list):
         return ",".join(map(str, value))
+    if isinstance(value, bool):
+        return str(value).lower()
     return "none" if value is None else str(value)
 
 

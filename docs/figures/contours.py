@@ -23,7 +23,7 @@ def contours(log_density: Callable[..., Any], draws: Mapping[str, np.ndarray], s
     grid = jnp.stack(jnp.meshgrid(at, at), axis=-1)
     values = np.asarray(jax.vmap(jax.vmap(log_density))(grid))
     levels = values.max() - np.array([8.0, 4.5, 2.0, 0.5])
-    figure, axes = plt.subplots(1, len(draws), figsize=(3.4 * len(draws), 3.3), squeeze=False, layout="constrained")
+    _, axes = plt.subplots(1, len(draws), figsize=(3.4 * len(draws), 3.3), squeeze=False, layout="constrained")
     for ax, (title, points) in zip(axes[0], draws.items(), strict=True):
         ax.contourf(at, at, values, levels=[*levels, values.max()], cmap="Blues", alpha=0.7)
         ax.scatter(*np.asarray(points)[:1000].T, s=3, color="#d55e00", linewidths=0)

@@ -126,21 +126,17 @@ def _clock(seconds: float) -> str:
     return str(timedelta(seconds=round(seconds)))
 
 
-def result_table(metrics: dict[str, Any], settings: list[tuple[str, str]]) -> Table:
-    """A table of the measures, followed by the settings.
+def result_table(metrics: dict[str, Any]) -> Table:
+    """A table of the measures.
 
     Args:
         metrics: the content of metrics.json.
-        settings: names and values of the settings.
     """
     table = Table(title=f"{metrics['task']} with {metrics['solver']}, recipe {metrics['recipe']}", title_justify="left")
     table.add_column("measure")
     table.add_column("value", justify="right")
     for name, value in measures(metrics):
         table.add_row(name, value)
-    table.add_section()
-    for name, value in settings:
-        table.add_row(name, value, style="dim")
     return table
 
 

@@ -143,9 +143,9 @@ def test_resume_with_another_target_shows_the_difference(failing, folder, table)
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["regression"], "task 'regression' needs your own data: --data FILE.csv --target COLUMN"),
-        (["regression", "--data", "{table}"], "task 'regression' needs your own data: --data FILE.csv --target COLUMN"),
-        (["banana", "--data", "{table}"], "task 'banana' has its own data: --data, --target and --hold-out are for"),
+        (["regression"], "task 'regression' needs your own data: --data FILE --target COLUMN"),
+        (["regression", "--data", "{table}"], "task 'regression' needs your own data: --data FILE --target COLUMN"),
+        (["banana", "--data", "{table}"], "task 'banana' has its own data: --data, --target, --hold-out, --stream and"),
         (["nodal", "--hold-out", "0.2"], "task 'nodal' has its own data"),
         (["regression", *OWN[:3], "yy"], "unknown target column 'yy': did you mean 'y'?"),
         (["regression", "--data", "nowhere.csv", "--target", "y"], "there is no file nowhere.csv: check the path"),

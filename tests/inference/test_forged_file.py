@@ -57,12 +57,20 @@ def deep(depth: int) -> object:
     return value
 
 
+CURVE = {"kind": "RunCurve", "fields": dict.fromkeys(("step", "seconds", "neg_elbo", "sd"), 1)}
+
+
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
         (("parts", "converged"), "yes", "converged is not true, false or null"),
         (("parts", "r_hat"), "low", "r_hat is not a number"),
         (("parts", "message"), 3, "message is not a text"),
+        (("parts", "phases"), {"dict": {"pilot": -1}}, "phases does not hold numbers of seconds"),
+        (("parts", "phases"), 3, "phases does not hold numbers of seconds"),
+        (("parts", "runs"), {"list": [3]}, "runs are not learning curves"),
+        (("parts", "runs"), {"list": [CURVE]}, "a learning curve has a wrong shape"),
+        (("parts", "runs"), None, "runs are not learning curves"),
         (("parts", "seconds"), -1, "seconds is not a number of seconds"),
         (("parts", "seconds"), float("nan"), "seconds is not a number of seconds"),
         (("parts", "dim"), 3, "the family has draws of shape (2,), not (3,)"),

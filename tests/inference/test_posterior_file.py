@@ -1,7 +1,9 @@
 """`Posterior.save` and `civi.load`: a loaded posterior gives the same draws bit for bit; invalid files are rejected."""
 
+import hashlib
 import json
 import zipfile
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
@@ -13,6 +15,7 @@ from civi.errors import DataError, OutputError, TargetError
 from civi.family import Architecture
 from civi.family.registry import CONDITIONALS
 from civi.inference.archive import pack, unpack
+from civi.inference.run_curve import RunCurve
 from civi.inference.save import KNOWN
 from exact_posterior import X, Y, exact, level, line
 
@@ -134,8 +137,8 @@ def test_files_that_are_not_a_whole_posterior_are_refused(saved):
     [
         (
             "format.json",
-            {"version": 4},
-            "has version 4 of the format, written by civi 0.1.0, but this civi reads version 3",
+            {"version": 5},
+            "has version 5 of the format, written by civi 0.1.0, but this civi reads version 4",
         ),
         ("format.json", {"format": "other"}, "is not a civi posterior"),
         ("content.json", b"{}", "damaged: content.json does not match its checksum"),
@@ -146,6 +149,30 @@ def test_another_format_or_content_is_refused(saved, member, change, message):
     rewritten(saved, **{member: header(saved, **change) if isinstance(change, dict) else change})
     with pytest.raises(DataError, match=message):
         civi.load(saved)
+
+
+def test_a_file_of_version_3_is_still_read(posterior, saved):
+    """It has no learning curves of the runs and no seconds of the phases."""
+    with zipfile.ZipFile(saved) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    content = json.loads(members["content.json"])
+    for name in ("runs", "phases"):
+        del content["parts"][name]
+    old = json.dumps(content).encode()
+    sums = json.loads(members["format.json"])["sha256"] | {"content.json": hashlib.sha256(old).hexdigest()}
+    rewritten(saved, **{"content.json": old, "format.json": header(saved, version=3, sha256=sums)})
+    loaded = civi.load(saved)
+    assert (loaded.runs, loaded.phases) == ([], {})
+    np.testing.assert_array_equal(loaded.sample_unconstrained(KEY, 5), posterior.sample_unconstrained(KEY, 5))
+
+
+def test_learning_curves_and_phases_are_saved(posterior, saved):
+    runs = [RunCurve(np.arange(3.0), np.arange(3.0), np.ones(3), np.zeros(3), 2, False)]
+    replace(posterior, runs=runs, phases={"pilot": 1.5}).save(saved, overwrite=True)
+    loaded = civi.load(saved)
+    assert loaded.phases == {"pilot": 1.5}
+    assert (loaded.runs[0].stalled, loaded.runs[0].chosen) == (2, False)
+    np.testing.assert_array_equal(loaded.runs[0].step, runs[0].step)
 
 
 def test_a_double_precision_posterior_is_not_rounded_silently():

@@ -45,6 +45,7 @@ def fit(
     reparam: Annotated[bool, typer.Option(help="Whether hierarchical sites may be made non-centred.")] = True,
     draws: Annotated[int, typer.Option(help="Number of posterior draws to write.")] = 4000,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing run in the folder.")] = False,
+    write: Annotated[bool, typer.Option("--report/--no-report", help="Write report.html at the end.")] = True,
     program_cache: Annotated[
         bool,
         typer.Option("--program-cache/--no-program-cache", help="Keep compiled programs for later fits, on disk."),
@@ -78,7 +79,7 @@ def fit(
             run_folder.prepare(folder, force=force, resumable=False)
             interrupts.advise(f"the fit in {folder} is not complete: start again with --force")
             write_json(folder / "config.json", settings)
-            _report(posterior, folder, keys[1:], draws)
+            _finish(posterior, folder, keys[1:], settings, write)
 
 
 def check_options(seed: int, draws: int, seconds: float | None, solver: str) -> None:
@@ -143,20 +144,39 @@ def _line(error: BaseException, file: Path) -> str:
     return f" (line {lines[-1]})" if lines else ""
 
 
-def _report(posterior: SemiImplicitPosterior, folder: Path, keys: Any, draws: int) -> None:
-    """Write the result files and show the summary."""
-    from civi.inference.labelled import write_tree  # noqa: PLC0415 start-up time
+def _finish(posterior: SemiImplicitPosterior, folder: Path, keys: Any, settings: dict[str, Any], report: bool) -> None:
+    """Write the result files and the report, and show the summary."""
+    from civi.experiment.report.run_report import loading, write_run_report  # noqa: PLC0415 start-up time
+    from civi.inference.data_groups import axes_of  # noqa: PLC0415 start-up time
+    from civi.inference.labelled import datasets, tree_of, write_tree  # noqa: PLC0415 start-up time
+    from civi.inference.report.gather import gathered  # noqa: PLC0415 start-up time
+    from civi.inference.run_curve import Clock  # noqa: PLC0415 start-up time
     from civi.progress import console  # noqa: PLC0415 start-up time
 
     draw_key, elbo_key, trust_key = keys
-    screen = console()
+    screen, clock = console(), Clock()
     with screen.status("drawing and diagnosing"):
         posterior.save(folder / "posterior.civi")
-        tree = posterior.to_datatree(draw_key, draws)
-        write_tree(folder / "draws.nc", tree)
+        groups = posterior.groups(draw_key, settings["draws"])
+        write_tree(folder / "draws.nc", tree_of(datasets(groups, axes_of(posterior.constrain))))
         diagnosis, elbo = posterior.diagnose(trust_key), posterior.elbo(elbo_key)
         write_json(folder / "metrics.json", _metrics(posterior, diagnosis, elbo))
-    screen.print(_summary(tree["posterior"]), diagnosis)
+        clock.end("diagnosing")
+        if report:
+            content = gathered(
+                posterior,
+                groups,
+                f"Fit of {settings['model']}",
+                solver=settings["solver"],
+                findings=diagnosis.findings,
+                modes=diagnosis.modes,
+                elbo=tuple(elbo),
+                phases=posterior.phases | clock.phases,
+                settings=settings,
+                code=loading(folder, ", model, **data"),
+            )
+            write_run_report(content, folder)
+    screen.print(_summary(groups["posterior"]), diagnosis)
     screen.print(f"elbo {elbo.value:.4f} ± {elbo.se:.4f}; {posterior.message}; files are in {folder}", soft_wrap=True)
 
 
@@ -179,7 +199,7 @@ def _summary(draws: Any) -> Table:
 
     from civi.inference.summary import summary  # noqa: PLC0415 start-up time
 
-    rows = summary({str(name): array.to_numpy() for name, array in draws.items()})
+    rows = summary(draws)
     more = f", the first {ROWS} of {len(rows)}" if len(rows) > ROWS else ""
     table = Table("parameter", title=f"posterior{more}")
     for column in ("mean", "sd", "hdi_3%", "hdi_97%"):

@@ -14,6 +14,7 @@ from civi.cli.completion import SolverName, bench_parts, solver_lists, task_name
 from civi.cli.data import data_app
 from civi.cli.errors import exit_code_of, folder_of, stoppable
 from civi.cli.fit import fit
+from civi.cli.report import report
 from civi.errors import SettingError
 
 WAIT = 50
@@ -21,6 +22,7 @@ TaskName = Annotated[str, typer.Argument(help="What to fit; `civi tasks` lists t
 app = typer.Typer(no_args_is_help=True)
 app.add_typer(data_app, name="data")
 app.command("fit")(fit)
+app.command("report")(report)
 
 
 def _show_version(wanted: bool) -> bool:
@@ -69,6 +71,7 @@ def run(
     help_settings: Annotated[
         bool, typer.Option("--help-settings", help="List all settings that --set accepts, and exit.")
     ] = False,
+    write: Annotated[bool, typer.Option("--report/--no-report", help="Write report.html at the end.")] = True,
     distributed: Annotated[
         bool, typer.Option("--distributed", help="Use all devices of all processes (docs/distributed.md).")
     ] = False,
@@ -105,7 +108,7 @@ def run(
         plan = Plan.make(found, solver, recipe, seed, steps, set_ or [])
         single = nullcontext(SINGLE_PROCESS)
         with join_team(address, inner_devices, wait, whole_data=whole_data) if distributed else single as team:
-            run_plan(plan, RunContext(folder, console(), force, resume, checkpoint_every, team))
+            run_plan(plan, RunContext(folder, console(), force, resume, checkpoint_every, team, write))
 
 
 @app.command()
@@ -137,6 +140,7 @@ def compare(
     set_: Annotated[
         list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Change a setting of every solver.")
     ] = None,
+    write: Annotated[bool, typer.Option("--report/--no-report", help="Write report.html at the end.")] = True,
 ) -> None:
     """Fit a task with several solvers and seeds; write comparison.json, comparison.md and figures/."""
     if force and resume:
@@ -159,7 +163,7 @@ def compare(
             plans = plans_of_all(plan_of, screen)
         else:
             plans = [plan_of(name.strip()) for name in solvers.split(",") if name.strip()]
-        compare_plans(plans, seeds, folder, screen, force=force, resume=resume)
+        compare_plans(plans, seeds, folder, screen, force=force, resume=resume, report=write)
 
 
 @app.command()

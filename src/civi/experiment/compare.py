@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.live import Live
@@ -15,6 +16,7 @@ from civi.experiment.lock import locked
 from civi.experiment.plan import Plan
 from civi.experiment.recipes import METHODS
 from civi.experiment.report.comparison import draw_curves, live_table, markdown
+from civi.experiment.report.comparison_report import write_comparison_report
 from civi.experiment.runners import runner_of
 from civi.experiment.solver_file import read_result, write_result
 from civi.experiment.solver_result import SolverResult, ranked
@@ -48,7 +50,14 @@ def plans_of_all(plan_of: Callable[[str], Plan], console: Console) -> list[Plan]
 
 
 def compare(
-    plans: Sequence[Plan], seeds: int, folder: Path, console: Console, *, force: bool, resume: bool = False
+    plans: Sequence[Plan],
+    seeds: int,
+    folder: Path,
+    console: Console,
+    *,
+    force: bool,
+    resume: bool = False,
+    report: bool = False,
 ) -> list[SolverResult]:
     """Run every plan with seeds 0, 1, ..., showing the table live; comparison.json is updated after every solver.
 
@@ -59,6 +68,7 @@ def compare(
         console: where the table is shown.
         force: whether to replace existing results in the folder.
         resume: whether to keep the solvers that have finished in the folder, and to run the others.
+        report: whether to write a report at the end.
 
     Returns:
         The result of every solver, best first.
@@ -79,8 +89,10 @@ def compare(
         interrupts.advise(f"to keep the solvers that have finished, repeat the command with --resume (folder {folder})")
         done = _run_all(plans, seeds, folder, console)
         best_first = ranked(done, plans[0].task.primary_metric)
-        _report(plans[0].task, best_first, done, folder, console)
-    console.print(f"table, figures and comparison.json are in {folder}", soft_wrap=True)
+        _draw(plans[0].task, best_first, done, folder, console)
+        page = write_comparison_report(folder) if report else None
+    where = f", the report is {page}" if page else ""
+    console.print(f"table, figures and comparison.json are in {folder}{where}", soft_wrap=True)
     return best_first
 
 
@@ -110,13 +122,12 @@ def _write_table(folder: Path, task: Task, seeds: int, done: Sequence[SolverResu
     """Write comparison.json with the results so far, best first."""
     make_folder(folder / "solvers")
     best_first = ranked(done, task.primary_metric)
-    content = {"task": task.name, "rank_by": task.primary_metric, "seeds": list(range(seeds))}
+    content: dict[str, Any] = {"task": task.name, "rank_by": task.primary_metric, "seeds": list(range(seeds))}
+    content["secondary"] = task.secondary_metric
     write_json(folder / "comparison.json", content | {"solvers": [result.as_json() for result in best_first]})
 
 
-def _report(
-    task: Task, best_first: list[SolverResult], done: list[SolverResult], folder: Path, console: Console
-) -> None:
+def _draw(task: Task, best_first: list[SolverResult], done: list[SolverResult], folder: Path, console: Console) -> None:
     """Write the table in Markdown and the figures."""
     write_text(folder / "comparison.md", markdown(best_first, task))
     figures = make_folder(folder / "figures")

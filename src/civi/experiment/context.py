@@ -22,6 +22,7 @@ class RunContext:
         resume: whether to resume from the last checkpoint in the folder.
         checkpoint_every: steps between checkpoints; None: the default of `civi.experiment.checkpoint`.
         team: the processes and devices.
+        report: whether to write a report at the end.
     """
 
     folder: Path
@@ -30,6 +31,7 @@ class RunContext:
     resume: bool = False
     checkpoint_every: int | None = None
     team: Team = SINGLE_PROCESS
+    report: bool = False
 
     def __post_init__(self) -> None:
         every = self.checkpoint_every

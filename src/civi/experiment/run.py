@@ -15,11 +15,17 @@ from civi.experiment.context import RunContext
 from civi.experiment.lock import locked
 from civi.experiment.plan import RUN_FORMAT, Plan
 from civi.experiment.report.history_figure import draw_history
+from civi.experiment.report.run_report import loading, write_run_report
 from civi.experiment.runners import runner_of
+from civi.experiment.tasks.base import Evaluation
 from civi.files import make_folder, write_json
 from civi.inference.posterior import Posterior
+from civi.inference.run_curve import Clock
+from civi.progress import measures as shown_measures
 from civi.progress import result_table
 from civi.settings import differences
+
+RECORD = ("steps", "skipped_steps", "seconds", "compile_seconds", "seconds_per_step")
 
 
 def run(plan: Plan, context: RunContext) -> dict[str, Any]:
@@ -44,10 +50,12 @@ def run(plan: Plan, context: RunContext) -> dict[str, Any]:
         posterior, measures = runner_of(plan).run(plan, source, context)
         if not team.is_leader:
             return {}
-        metrics = _evaluate(plan, posterior, measures, context)
-    folder, console = context.folder, context.console
-    console.print(result_table(metrics, [(row.name, row.value) for row in plan.settings.listing()]))
-    console.print(f"{posterior.message}; files are in {folder}, figures in {folder / 'figures'}", soft_wrap=True)
+        metrics, evaluation, phases = _evaluate(plan, posterior, measures, context)
+        page = _report(plan, posterior, evaluation, metrics, phases, context) if context.report else None
+    console = context.console
+    console.print(result_table(metrics))
+    where = f"the report is {page}" if page else f"figures are in {context.folder / 'figures'}"
+    console.print(f"{posterior.message}; files are in {context.folder}, {where}", soft_wrap=True)
     return metrics
 
 
@@ -62,9 +70,15 @@ def _prepare(plan: Plan, context: RunContext, lock: ExitStack) -> None:
     make_folder(context.folder / "figures")
 
 
-def _evaluate(plan: Plan, posterior: Posterior, measures: dict[str, Any], context: RunContext) -> dict[str, Any]:
-    """Evaluate the posterior; write it, its history, metrics, draws and figures."""
-    folder = context.folder
+def _evaluate(
+    plan: Plan, posterior: Posterior, measures: dict[str, Any], context: RunContext
+) -> tuple[dict[str, Any], Evaluation, dict[str, float]]:
+    """Evaluate the posterior; write it, its history, metrics, draws and figures.
+
+    Returns:
+        The content of metrics.json, the evaluation, and the seconds that measuring and drawing took.
+    """
+    folder, clock = context.folder, Clock()
     posterior.save(folder / "posterior.civi", overwrite=True)
     if posterior.history:
         run_folder.write_history(folder / "history.csv", posterior.history)
@@ -78,11 +92,49 @@ def _evaluate(plan: Plan, posterior: Posterior, measures: dict[str, Any], contex
         metrics = plan.names() | measures | evaluated.measures
         write_json(folder / "metrics.json", metrics)
         run_folder.write_draws(folder / "draws.nc", evaluated.draws, plan.names())
+        clock.end("measuring")
         status.update("drawing figures")
         if posterior.history:
             draw_history(posterior.history, folder / "figures" / "history.png")
         plan.task.draw(posterior, {plan.solver: evaluated.shown}, folder / "figures")
-    return metrics
+        clock.end("drawing figures")
+    return metrics, evaluated, clock.phases
+
+
+def _report(
+    plan: Plan,
+    posterior: Posterior,
+    evaluation: Evaluation,
+    metrics: dict[str, Any],
+    phases: dict[str, float],
+    context: RunContext,
+) -> Path:
+    """Write the report of the run."""
+    with context.console.status("writing the report"):
+        names = plan.names()
+        content = replace(
+            plan.task.content(posterior, evaluation, plan.seed),
+            title=f"{plan.task.name} with {plan.solver}, seed {plan.seed}",
+            solver=plan.solver,
+            measures=_results_first(dict(shown_measures(metrics))),
+            phases=posterior.phases | phases,
+            settings=names | {row.name: row.value for row in plan.settings.listing()},
+            fingerprints={name: str(value) for name, value in plan.task.options.items()} | _data_of(metrics),
+            code=loading(context.folder),
+        )
+        return write_run_report(content, context.folder)
+
+
+def _results_first(measures: dict[str, str]) -> dict[str, str]:
+    """The measures without those that the report shows elsewhere, and the record of the training last."""
+    kept = {name: value for name, value in measures.items() if name not in ("seed", "status", "data")}
+    record = {name: kept.pop(name) for name in list(kept) if name in RECORD}
+    return kept | record
+
+
+def _data_of(metrics: dict[str, Any]) -> dict[str, str]:
+    """Which data the task used, if it says so."""
+    return {"data": str(metrics["data"])} if "data" in metrics else {}
 
 
 def _check_same_run(plan: Plan, folder: Path) -> None:

@@ -15,7 +15,10 @@ from civi.errors import OutputError
 from civi.files import atomically
 from civi.inference.labelled import datasets, tree_of, write_tree
 
-RUN = ("config.json", "metrics.json", "history.csv", "draws.nc", "posterior.civi", "figures", "checkpoints")
+RUN = (
+    *("config.json", "metrics.json", "history.csv", "draws.nc", "posterior.civi", "figures", "checkpoints"),
+    *("report.civi", "report.html"),
+)
 COMPARISON = ("comparison.json", "comparison.md", "solvers")
 NAMES = (*RUN, *COMPARISON)
 

@@ -46,6 +46,7 @@ def run_training(plan: Plan, source: Any, context: RunContext) -> tuple[Posterio
     family_key, train_key, *_ = plan.keys(plan.seed)
     with context.console.status(f"{plan.task.name}: pilot"):
         seen = settings.pilot.look(source)
+    pilot_seconds = time.perf_counter() - begun
     warn = None if team.has_others else context.warn
     checkpoints = Checkpoints(context.folder / "checkpoints", context.checkpoint_every, warn)
     problem = make_problem(settings.family, seen, family_key, settings.problem)
@@ -55,10 +56,10 @@ def run_training(plan: Plan, source: Any, context: RunContext) -> tuple[Posterio
         trained = _train_on_mesh(plan, problem, train_key, checkpoints, context, team.mesh)
     team.leave()
     history = trained.history | {"neg_elbo": trained.history["neg_elbo"] - log_offset(seen)}
-    record = {"history": history, "message": trained.message, "seconds": trained.seconds}
-    return posterior_of(with_window(trained.problem, None), **record), _training_measures(
-        trained, time.perf_counter() - begun
-    )
+    phases = {"pilot": pilot_seconds, "compiling": trained.compile_seconds, "training": trained.seconds}
+    record = {"history": history, "message": trained.message, "seconds": trained.seconds, "phases": phases}
+    measures = _training_measures(trained, time.perf_counter() - begun)
+    return posterior_of(with_window(trained.problem), **record), measures
 
 
 def _train_on_mesh(

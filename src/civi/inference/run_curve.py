@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-POINTS = 300
+POINTS = 120
 
 
 class RunCurve(NamedTuple):

@@ -4,7 +4,7 @@ Nothing here knows what a page is about. Text is escaped where it enters, styles
 policy forbids the browser to fetch anything.
 """
 
-from civi.page.charts import Chart, Cloud, Contours, Grid, Joint, Series, View
+from civi.page.charts import Chart, Cloud, Contours, Grid, Joint, Pen, Scale, Series, View
 from civi.page.data import embedded, packed
 from civi.page.elements import Html, tag
 from civi.page.media import image
@@ -20,6 +20,8 @@ __all__ = [
     "Grid",
     "Html",
     "Joint",
+    "Pen",
+    "Scale",
     "Section",
     "Series",
     "Table",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
 
 import numpy as np
 
@@ -14,6 +14,13 @@ from civi.page.elements import Html, tag
 
 Kind = Literal["line", "area", "band", "points"]
 Scale = Literal["linear", "log", "symlog"]
+
+
+class Pen(TypedDict):
+    """A CSS colour, and lengths of dashes and gaps in pixels as in SVG (empty for a solid line)."""
+
+    colour: str
+    dash: str
 
 
 @dataclass(frozen=True)

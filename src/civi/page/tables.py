@@ -81,7 +81,7 @@ class Table:
 def shown(value: Any) -> Any:
     """A cell as it is shown: numbers with four digits, a dash for what is missing."""
     if value is None:
-        return "–"
+        return "-"
     if isinstance(value, bool) or not isinstance(value, int | float):
         return value
     if isinstance(value, int):

@@ -23,10 +23,13 @@ Result = TypeVar("Result")
 
 
 class Window(NamedTuple):
-    """Rows in memory, slot after slot, and the weight of a row of each slot (see `Windows.weight`)."""
+    """Rows in memory, slot after slot, and the weight of a row of each slot (see `Windows.weight`); None if empty."""
 
-    rows: Float[Array, "N C"]
-    weight: Float[Array, " S"]
+    rows: Float[Array, "N C"] | None = None
+    weight: Float[Array, " S"] | None = None
+
+
+EMPTY = Window()
 
 
 Load = Callable[[int, np.ndarray], np.ndarray]

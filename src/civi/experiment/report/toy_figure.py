@@ -13,6 +13,8 @@ from jaxtyping import Array
 from matplotlib.figure import Figure
 
 from civi.experiment.report.figure_file import save_figure
+from civi.inference.report.content import Plane
+from civi.inference.report.looks import look_of
 from civi.problem.target import SampledTarget
 
 matplotlib.use("Agg")
@@ -21,7 +23,26 @@ MASSES = (0.95, 0.8, 0.6, 0.4, 0.2)
 LogQ = Callable[[Array], Array]
 
 
-def draw_toy(target: SampledTarget, log_q: LogQ | None, draws: np.ndarray, path: Path, name: str) -> Path:
+def densities(target: SampledTarget, log_q: LogQ | None) -> Plane:
+    """The densities of the target and of q on a grid that holds nearly all mass of the target.
+
+    Args:
+        target: the target.
+        log_q: the log density of q; None if it has none.
+    """
+    exact = np.asarray(target.sample(jax.random.key(0), 4000))
+    low, high = np.quantile(exact, 0.002, axis=0), np.quantile(exact, 0.998, axis=0)
+    low, high = low - 0.15 * (high - low), high + 0.15 * (high - low)
+    x, y = np.meshgrid(np.linspace(low[0], high[0], GRID), np.linspace(low[1], high[1], GRID))
+    points = jnp.asarray(np.stack([x.ravel(), y.ravel()], axis=1))
+    p = np.asarray(jnp.exp(jax.jit(jax.vmap(target.log_prob))(points))).reshape(x.shape)
+    q = None if log_q is None else np.exp(np.asarray(log_q(points))).reshape(x.shape)
+    return Plane((float(low[0]), float(high[0])), (float(low[1]), float(high[1])), p, q)
+
+
+def draw_toy(
+    target: SampledTarget, log_q: LogQ | None, draws: np.ndarray, path: Path, name: str, solver: str = "civi"
+) -> Path:
     """Draw the density and the draws of q over the target.
 
     Args:
@@ -30,24 +51,20 @@ def draw_toy(target: SampledTarget, log_q: LogQ | None, draws: np.ndarray, path:
         draws: draws of q.
         path: the image file.
         name: name of the task, for the title.
+        solver: name of the solver, which decides about the colour.
     """
-    exact = np.asarray(target.sample(jax.random.key(0), 4000))
-    low, high = np.quantile(exact, 0.002, axis=0), np.quantile(exact, 0.998, axis=0)
-    low, high = low - 0.15 * (high - low), high + 0.15 * (high - low)
-    x, y = np.meshgrid(np.linspace(low[0], high[0], GRID), np.linspace(low[1], high[1], GRID))
-    points = jnp.asarray(np.stack([x.ravel(), y.ravel()], axis=1))
-    p = np.asarray(jnp.exp(jax.jit(jax.vmap(target.log_prob))(points))).reshape(x.shape)
-
+    plane = densities(target, log_q)
+    x, y = np.linspace(*plane.x, GRID), np.linspace(*plane.y, GRID)
     figure = Figure(figsize=(10, 4.6), layout="constrained")
     left, right = figure.subplots(1, 2, sharex=True, sharey=True)
     for axes in (left, right):
-        axes.contourf(x, y, p, levels=[*mass_levels(p), p.max() * 1.001], cmap="Blues")
-        axes.set(xlabel="$z_1$", ylabel="$z_2$", xlim=(low[0], high[0]), ylim=(low[1], high[1]))
-    if log_q is not None:
-        q = np.exp(np.asarray(log_q(points))).reshape(x.shape)
-        left.contour(x, y, q, levels=mass_levels(q), colors="#b2182b", linewidths=1.2)
-    left.set_title("target (filled)" + (" and q (lines)" if log_q is not None else ""))
-    right.plot(*draws[:1500].T, ".", color="#b2182b", markersize=2.5, alpha=0.6)
+        axes.contourf(x, y, plane.p, levels=[*mass_levels(plane.p), plane.p.max() * 1.001], cmap="Greys")
+        axes.set(xlabel="$z_1$", ylabel="$z_2$", xlim=plane.x, ylim=plane.y)
+    colour = look_of(solver).colour
+    if plane.q is not None:
+        left.contour(x, y, plane.q, levels=mass_levels(plane.q), colors=colour, linewidths=1.2)
+    left.set_title("target (filled)" + (" and q (lines)" if plane.q is not None else ""))
+    right.plot(*draws[:1500].T, ".", color=colour, markersize=2.5, alpha=0.6)
     right.set_title("draws on the target")
     shares = ", ".join(f"{mass:.0%}" for mass in MASSES)
     figure.suptitle(f"{name}: regions that contain {shares} of the mass")

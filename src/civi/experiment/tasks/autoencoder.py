@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from civi.experiment.tasks.base import Task
+import numpy as np
+
+from civi.experiment.tasks.base import Evaluation, Task
+from civi.inference.posterior import AmortisedPosterior
+from civi.inference.report.content import Content
 
 
 @dataclass(frozen=True)
@@ -28,3 +32,9 @@ class AutoencoderTask(Task):
     quick_draws: int = 200
     curve_draws: int = 100
     shown_draws: int = 1000
+
+    def content(self, posterior: AmortisedPosterior, evaluation: Evaluation, key: Any) -> Content:
+        found, value = posterior.content(key, self.name), evaluation.measures["test_neg_log_lik"]
+        headline = f"Test data have -log p = {value:.2f} ± {evaluation.measures['test_neg_log_lik_se']:.2f} nats each."
+        latents = np.moveaxis(evaluation.shown[0], 1, 0).astype(np.float32)
+        return replace(found, headline=headline, latents=latents)

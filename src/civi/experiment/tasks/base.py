@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Array
 
 from civi.experiment.report import DrawsBySolver
+from civi.inference.report.content import Content
 
 Advance = Callable[[int, int], None]
 Effort = Literal["full", "quick"]
@@ -73,6 +74,16 @@ class Task(ABC):
     @abstractmethod
     def draw(self, posterior: Any, draws: DrawsBySolver, folder: Path) -> None:
         """Draw the figures of a run; `draws` has one entry, the solver of the run."""
+
+    def content(self, posterior: Any, evaluation: Evaluation, key: Any) -> Content:
+        """What the report of a run shows.
+
+        Args:
+            posterior: the posterior.
+            evaluation: its evaluation.
+            key: random key.
+        """
+        return posterior.content(key, self.name)
 
     def draw_comparison(self, draws: DrawsBySolver, folder: Path) -> None:
         """Draw figures of several solvers in addition to the learning curves; none by default."""

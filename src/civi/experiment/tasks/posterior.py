@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,9 @@ from civi.experiment.report import DrawsBySolver
 from civi.experiment.tasks.base import Advance, Effort, Evaluation, Task
 from civi.inference.diagnose import Bounds
 from civi.inference.diagnose.divergence import log_ratio_bounds
-from civi.inference.posterior import Posterior, SampledPosterior
+from civi.inference.diagnose.trust import reference_findings
+from civi.inference.posterior import Posterior, SampledPosterior, SemiImplicitPosterior
+from civi.inference.report.content import Content
 
 LogDensityOfQ = Callable[[Any], Any]
 
@@ -73,6 +75,23 @@ class PosteriorTask(Task):
             measures |= posterior.chain_measures() | self.measure(draws, None)
             return Evaluation(measures, posterior.reference.draws, draws)
         return Evaluation(measures | self.measure(draws, bounds), draws, draws)
+
+    def content(self, posterior: Posterior, evaluation: Evaluation, key: Any) -> Content:
+        """The content with one set of draws, and with the truth if it is known."""
+        if isinstance(posterior, SemiImplicitPosterior):
+            found = posterior.content(key, self.name, sets=1)
+        else:
+            found = posterior.content(key, self.name)
+        known = self.truth(posterior)
+        reference = known.get("reference")
+        if reference is None:
+            return replace(found, **known)
+        judged = reference_findings(evaluation.shown, reference, known.get("names", found.names))
+        return replace(found, findings=[*judged, *found.findings], **known)
+
+    def truth(self, posterior: Posterior) -> dict[str, Any]:
+        """Fields of the report's content that say what is known about the target; none by default."""
+        return {}
 
     def quick_neg_elbo(self, problem: Any) -> Array:
         key = jax.random.key(0)

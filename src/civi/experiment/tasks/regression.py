@@ -22,6 +22,7 @@ from civi.inference.diagnose import Bounds
 from civi.inference.diagnose.agreement import agreement, moment_errors
 from civi.inference.diagnose.predictive import predictive, scores
 from civi.inference.nuts import Nuts, Reference
+from civi.inference.posterior import Posterior, SampledPosterior
 from civi.problem.target import LogisticRegression
 from civi.problem.target.streamed import RegressionStream, StreamedRegression
 
@@ -45,6 +46,7 @@ class RegressionTask(PosteriorTask):
         reference_draws: draws per chain of the reference.
         reference_rows: largest number of rows with a reference; for more rows, NUTS would take hours.
         predictive_draws: approximate number of draws for predictions.
+        reference_shown: number of reference draws in a report.
     """
 
     load: Callable[[], RegressionData] = field(kw_only=True)
@@ -55,6 +57,7 @@ class RegressionTask(PosteriorTask):
     reference_draws: int = 5000
     reference_rows: int = 20_000
     predictive_draws: int = 4000
+    reference_shown: int = 8000
 
     def source(self) -> LogisticRegression | StreamedRegression:
         if self.stream is not None:
@@ -83,6 +86,12 @@ class RegressionTask(PosteriorTask):
         if self.name == "waveform" and bounds is None:
             found |= _against_gibbs(draws)
         return found | self._on_test_rows(draws)
+
+    def truth(self, posterior: Posterior) -> dict[str, Any]:
+        reference = self.reference()
+        known: dict[str, Any] = {"names": list(self.load().columns)}
+        own = isinstance(posterior, SampledPosterior)
+        return known if reference is None or own else known | {"reference": reference.pooled(self.reference_shown)}
 
     def picture(self, log_q: LogDensityOfQ | None, draws: DrawsBySolver, folder: Path) -> list[Path]:
         return self._figures(draws, folder)

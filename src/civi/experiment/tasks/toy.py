@@ -11,10 +11,11 @@ import jax
 import numpy as np
 
 from civi.experiment.report import DrawsBySolver
-from civi.experiment.report.toy_figure import draw_toy
+from civi.experiment.report.toy_figure import densities, draw_toy
 from civi.experiment.tasks.posterior import LogDensityOfQ, PosteriorTask
 from civi.inference.diagnose import Bounds, sliced_wasserstein
 from civi.inference.diagnose.marginals import tail_ratios
+from civi.inference.posterior import Posterior, SampledPosterior
 from civi.problem.target import (
     GaussianMixture,
     SampledTarget,
@@ -67,9 +68,16 @@ class ToyTask(PosteriorTask):
         kl = {"kl": bounds.upper, "kl_se": bounds.upper_se, "kl_lower": bounds.lower, "kl_lower_se": bounds.lower_se}
         return kl | distance
 
+    def truth(self, posterior: Posterior) -> dict[str, Any]:
+        target = self.source()
+        exact = np.asarray(target.sample(jax.random.key(0), self.draws))
+        log_q: Any = None if isinstance(posterior, SampledPosterior) else posterior.log_density
+        known = {"reference": exact, "reference_name": "exact draws", "objective": "KL(q || p), nats"}
+        return known | {"names": ["z[0]", "z[1]"], "plane": densities(target, log_q)}
+
     def picture(self, log_q: LogDensityOfQ | None, draws: DrawsBySolver, folder: Path) -> list[Path]:
-        (of_solver,) = draws.values()
-        return [draw_toy(self.source(), log_q, of_solver, folder / "density.png", self.name)]
+        ((solver, of_solver),) = draws.items()
+        return [draw_toy(self.source(), log_q, of_solver, folder / "density.png", self.name, solver)]
 
 
 def shape_measures(target: SampledTarget, draws: np.ndarray) -> dict[str, float]:

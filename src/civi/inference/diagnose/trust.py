@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -132,6 +133,29 @@ def chain_findings(reference: Reference) -> list[Finding]:
     return [r_hat, effective, Finding("divergences", count, "doubtful" if count else "good", some if count else none)]
 
 
+def reference_findings(draws: np.ndarray, reference: np.ndarray, names: Sequence[str]) -> list[Finding]:
+    """The largest errors of means and standard deviations of draws, measured against reference draws.
+
+    Args:
+        draws: draws (draw, parameter).
+        reference: reference draws (draw, parameter).
+        names: names of the parameters.
+    """
+    sd = reference.std(0)
+    with np.errstate(all="ignore"):
+        shift, name = _largest(np.abs(draws.mean(0) - reference.mean(0)) / sd, names)
+        change, other = _largest(np.abs(np.log(draws.std(0) / sd)), names)
+    close = "All means are within 0.1 sd of the reference."
+    off = f"The mean of {name} is {shift:.2g} sd off the reference."
+    same = "All standard deviations are within 10 % of the reference."
+    wide = f"The standard deviation of {other} differs from the reference by a factor of {np.exp(change):.2g}."
+    more = "Use more steps, another solver, or the reference draws."
+    return [
+        _judged("reference_mean", shift, (0.1, 0.3), (close, off, off), "location", (more, more)),
+        _judged("reference_sd", change, (0.1, 0.3), (same, wide, wide), "scale", (more, more)),
+    ]
+
+
 def verdict(found: list[Finding]) -> str:
     """The worst verdict among these findings."""
     return VERDICTS[max(VERDICTS.index(finding.verdict) for finding in found)]
@@ -166,17 +190,17 @@ def _weighted(evidence: Evidence) -> tuple[np.ndarray, np.ndarray]:
     return mean, np.sqrt(weights @ (evidence.draws - mean) ** 2)
 
 
-def _worst(values: np.ndarray, evidence: Evidence) -> tuple[float, str]:
+def _largest(values: np.ndarray, names: Sequence[str]) -> tuple[float, str]:
     """The largest value, and the name of its parameter; NaN counts as the largest."""
     index = int(np.argmax(np.nan_to_num(values, nan=np.inf)))
-    return float(values[index]), evidence.names[index] if evidence.names else f"parameter {index}"
+    return float(values[index]), names[index] if names else f"parameter {index}"
 
 
 def _location(evidence: Evidence) -> Finding:
     """The largest shift of a mean, in sd, when the draws are weighted by p / q."""
     mean, sd = _weighted(evidence)
     with np.errstate(all="ignore"):
-        value, name = _worst(np.abs(evidence.draws.mean(0) - mean) / sd, evidence)
+        value, name = _largest(np.abs(evidence.draws.mean(0) - mean) / sd, evidence.names)
     good = "Importance weighting changes means by at most 0.1 sd."
     wrong = f"Importance weighting moves the mean of {name} by {value:.2g} sd."
     return _judged("mean_shift", value, (0.1, 0.3), (good, wrong, wrong), "location", (RESAMPLE, REWRITE))
@@ -187,7 +211,7 @@ def _scale(evidence: Evidence) -> Finding:
     _, sd = _weighted(evidence)
     with np.errstate(all="ignore"):
         ratios = evidence.draws.std(0) / sd
-        value, name = _worst(np.abs(np.log(ratios)), evidence)
+        value, name = _largest(np.abs(np.log(ratios)), evidence.names)
     good = "Importance weighting changes standard deviations by at most 10 %."
     wrong = f"The standard deviation of {name} changes by a factor of {np.exp(value):.2g} with importance weighting."
     return _judged("sd_change", value, (0.1, 0.3), (good, wrong, wrong), "scale", (RESAMPLE, REFINE))

@@ -78,6 +78,8 @@ class Gaussian:
 
     def look(self, target: Target) -> Target:
         check_shape(target)
+        in_memory = not hasattr(target, "feed")
+        require(in_memory, "this pilot needs all rows in memory, but they are read from disk: set pilot=laplace")
         return self.find(target, derived(np.zeros(2, np.uint32), 0)).framed
 
     def find(self, target: Target, words: Words) -> Found:

@@ -44,6 +44,7 @@ class Content:
         title: title of the page.
         solver: name of the solver.
         message: how training ended.
+        headline: the most important result, in a sentence.
         findings: the results of the checks.
         modes: the regions that the pilot found.
         measures: further results, by name.
@@ -72,6 +73,7 @@ class Content:
     title: str
     solver: str = "civi"
     message: str = ""
+    headline: str = ""
     findings: list[Finding] = field(default_factory=list)
     modes: list[Mode] = field(default_factory=list)
     measures: dict[str, Any] = field(default_factory=dict)

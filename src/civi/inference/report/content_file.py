@@ -43,7 +43,7 @@ def load_content(path: Path) -> Content:
 
 
 TYPES: dict[str, tuple[type, ...]] = {
-    **dict.fromkeys(("title", "solver", "message", "objective", "reference_name", "code"), (str,)),
+    **dict.fromkeys(("title", "solver", "message", "headline", "objective", "reference_name", "code"), (str,)),
     **dict.fromkeys(("measures", "settings"), (dict,)),
     **dict.fromkeys(("findings", "modes", "runs", "names"), (list,)),
     **dict.fromkeys(("draws", "log_ratios", "effective_size", "reference", "latents"), (np.ndarray, type(None))),
@@ -87,7 +87,8 @@ def _check_draws(content: Content) -> None:
     count = len(content.names)
     for name in ("draws", "reference"):
         array = getattr(content, name)
-        expect(array is None or (array.ndim == 2 and array.shape[1] == count and len(array)), f"{name} do not fit")
+        fits = array is None or (array.ndim == 2 and array.shape[1] == count and len(array) > 0)
+        expect(fits, f"{name} do not fit")
     sizes = content.effective_size
     expect(sizes is None or sizes.shape == (count,), "the effective sizes do not fit the names")
     ratios, draws = content.log_ratios, content.draws

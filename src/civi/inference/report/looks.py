@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from civi.page import Pen
+
 
 class Look(NamedTuple):
     """A colour, and lengths of dashes and gaps in pixels (empty for a solid line)."""
@@ -17,7 +19,7 @@ class Look(NamedTuple):
     dash: tuple[float, ...] = ()
 
     @property
-    def svg(self) -> dict[str, str]:
+    def svg(self) -> Pen:
         """The look for a chart of a page."""
         return {"colour": self.colour, "dash": " ".join(f"{length:g}" for length in self.dash)}
 

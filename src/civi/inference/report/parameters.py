@@ -8,7 +8,7 @@ import numpy as np
 from scipy.ndimage import gaussian_filter1d
 
 from civi.inference.report.content import Content
-from civi.inference.report.looks import REFERENCE, look_of
+from civi.inference.report.looks import DOTTED, REFERENCE, Look, look_of
 from civi.inference.report.summary import misfit, moments, weights_of
 from civi.page import Chart, Cloud, Column, Joint, Section, Series, Table, View, tag
 
@@ -16,7 +16,6 @@ MOST_ROWS, MOST_MARGINALS, MOST_JOINT = 2500, 250, 80
 BINS, SMOOTH = 72, 1.6
 BYTES_OF_JOINT = 700_000
 LEVELS = (0.05, 0.5, 0.95)
-WEIGHTED = (2.0, 3.0)
 
 
 def parameters(content: Content) -> Section | None:
@@ -99,7 +98,7 @@ def _marginal(content: Content, weights: np.ndarray | None, i: int) -> View:
         series.append(filled)
     series.append(Series(content.solver, middle, density(x, edges), **look.svg))
     if weights is not None:
-        dotted = {"colour": look.colour, "dash": "2 3"}
+        dotted = Look(look.colour, DOTTED).svg
         series.append(Series(f"{content.solver}, weighted", middle, density(x, edges, weights), **dotted))
     return View(content.names[i], series, content.names[i], "density")
 
@@ -133,7 +132,7 @@ def _joint(content: Content, weights: np.ndarray | None, order: np.ndarray, rank
         clouds.append(Cloud(content.reference_name, known, filled=True, colour=REFERENCE.colour))
     clouds.append(Cloud(content.solver, draws, **look.svg))
     if weights is not None:
-        dotted = {"colour": look.colour, "dash": "2 3"}
+        dotted = Look(look.colour, DOTTED).svg
         clouds.append(Cloud(f"{content.solver}, weighted", draws, weights[part] / weights[part].sum(), **dotted))
     place = [int(np.flatnonzero(chosen == i)[0]) for i in order[:2]]
     caption = "Regions with 90 % and 50 % of the draws. "

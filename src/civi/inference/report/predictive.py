@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from scipy.ndimage import gaussian_filter1d
 
 from civi.inference.report.content import Content
 from civi.inference.report.looks import REFERENCE, look_of
 from civi.page import Chart, Column, Html, Section, Series, Table, View, tag
 from civi.page.elements import facts
 
-BINS, DISCRETE = 30, 40
-STATISTICS = {"mean": np.mean, "sd": np.std, "smallest": np.min, "largest": np.max}
+BINS, DISCRETE = 90, 40
+STATISTICS: dict[str, Callable[..., Any]] = {"mean": np.mean, "sd": np.std, "smallest": np.min, "largest": np.max}
 
 
 def predictive(content: Content) -> Section | None:
@@ -34,33 +36,39 @@ def _flat(content: Content, site: str) -> tuple[np.ndarray, np.ndarray]:
 
 def _view(site: str, content: Content) -> View:
     data, made = _flat(content, site)
-    edges = _edges(data, made)
+    edges, smooth = _edges(data, made)
     middle = (edges[1:] + edges[:-1]) / 2
     some = made[:: max(1, len(made) // 200)]
-    heights = np.stack([_shares(row, edges) for row in some])
+    heights = np.stack([_heights(row, edges, smooth) for row in some])
     low, median, high = np.quantile(heights, (0.05, 0.5, 0.95), axis=0)
     look = look_of(content.solver).svg
     series = [
-        Series("data", middle, _shares(data, edges), kind="area", colour=REFERENCE.colour),
+        Series("data", middle, _heights(data, edges, smooth), kind="area", colour=REFERENCE.colour),
         Series("replicated", middle, low, high, "band", **look),
         Series("replicated", middle, median, **look),
     ]
-    return View(site, series, site, "share of the observations")
+    return View(site, series, site, "density" if smooth else "share of the observations")
 
 
-def _edges(data: np.ndarray, made: np.ndarray) -> np.ndarray:
-    """Bins: one for each whole number if there are few of them, and otherwise of equal width."""
+def _edges(data: np.ndarray, made: np.ndarray) -> tuple[np.ndarray, float]:
+    """Edges of bins, and by how many of them a density is smoothed (Silverman's rule).
+
+    Whole numbers, if there are few of them, have a bin each and are not smoothed.
+    """
     every = np.concatenate([data, made[:50].reshape(-1)])
     every = every[np.isfinite(every)]
     low, high = np.quantile(every, (0.002, 0.998)) if every.size else (0.0, 1.0)
     low, high = min(low, data.min(initial=low)), max(high, data.max(initial=high))
     if np.all(data == np.round(data)) and high - low < DISCRETE:
-        return np.arange(np.floor(low) - 1.5, np.ceil(high) + 2.0)
-    return np.linspace(low, high if high > low else low + 1, BINS + 1)
+        return np.arange(np.floor(low) - 1.5, np.ceil(high) + 2.0), 0.0
+    room = 0.1 * (high - low) or 0.5
+    edges = np.linspace(low - room, high + room, BINS + 1)
+    return edges, max(1.0, 0.9 * float(data.std()) * len(data) ** -0.2 / (edges[1] - edges[0]))
 
 
-def _shares(values: np.ndarray, edges: np.ndarray) -> np.ndarray:
-    return np.histogram(values, edges)[0] / max(len(values), 1)
+def _heights(values: np.ndarray, edges: np.ndarray, smooth: float) -> np.ndarray:
+    counts = np.histogram(values, edges)[0] / max(len(values), 1)
+    return gaussian_filter1d(counts / (edges[1] - edges[0]), smooth, mode="constant") if smooth else counts
 
 
 def _statistics(sites: list[str], content: Content) -> Html:

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from civi.inference.report.content import Content
-from civi.inference.report.looks import Look, look_of
+from civi.inference.report.looks import REFERENCE, Look, look_of
 from civi.inference.run_curve import RunCurve
 from civi.page import Chart, Section, Series, View
 
-RUN_DASHES = ((), (7.0, 3.0), (2.0, 3.0), (9.0, 3.0, 2.0, 3.0))
+RUN_DASHES = ((7.0, 3.0), (2.0, 3.0), (9.0, 3.0, 2.0, 3.0))
 
 
 def training(content: Content) -> Section | None:
@@ -20,8 +20,8 @@ def training(content: Content) -> Section | None:
         return None
     named = [(f"run {i + 1}{' (kept)' if run.chosen else ''}", run) for i, run in enumerate(content.runs)]
     named = named if len(named) > 1 else [(content.solver, content.runs[0])]
-    colour = look_of(content.solver).colour
-    looks = [Look(colour, RUN_DASHES[i % len(RUN_DASHES)]) for i in range(len(named))]
+    others = iter(Look(REFERENCE.colour, dash) for dash in RUN_DASHES * len(named))
+    looks = [look_of(content.solver) if run.chosen else next(others) for _, run in named]
     chart = Chart("training-chart", "Learning curves", CAPTION, curve_views(named, looks, content.objective), "against")
     return Section("training", "Training", [chart.element()])
 
@@ -48,7 +48,7 @@ def curve_views(named: Sequence[tuple[str, RunCurve]], looks: Sequence[Look], ob
             name,
             objective,
             y_range=limits,
-            marks=[mark for label, run in named for mark in _marks(label, run, axis, len(named) > 1)],
+            marks=[mark for _, run in named for mark in _marks(run, axis)],
         )
         for name, axis in (("steps", "step"), ("seconds", "seconds"))
     ]
@@ -60,12 +60,12 @@ def _curve(label: str, run: RunCurve, axis: str, look: Look) -> list[Series]:
     return [band, Series(label, x, run.neg_elbo, **look.svg)]
 
 
-def _marks(label: str, run: RunCurve, axis: str, several: bool) -> list[tuple[float, str]]:
+def _marks(run: RunCurve, axis: str) -> list[tuple[float, str]]:
     """Where the ELBO stopped improving, in the run that was kept."""
     if not run.stalled or not run.chosen:
         return []
     at = run.stalled if axis == "step" else float(np.interp(run.stalled, run.step, run.seconds))
-    return [(at, f"stopped improving{f' ({label})' if several else ''}")]
+    return [(at, "stopped improving")]
 
 
 def value_range(curves: Sequence[np.ndarray]) -> tuple[float, float] | None:

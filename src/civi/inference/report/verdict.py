@@ -27,13 +27,16 @@ def lead(content: Content) -> Html:
 
 def verdict_box(content: Content) -> Html:
     """The verdict in one sentence and what to do next."""
+    headline = tag("p", content.headline) if content.headline else None
     if not content.findings:
-        return tag("div", tag("p", tag("strong", NOT_JUDGED)), class_="verdict none")
+        return tag("div", headline or tag("p", tag("strong", NOT_JUDGED)), class_="verdict none")
     level = verdict(content.findings)
     steps = advice(content.findings)
     next_steps = tag("ul", [tag("li", step) for step in steps]) if steps else tag("p", NEXT)
     title = tag("p", tag("strong", SENTENCES[level]))
-    return tag("div", title, tag("p", "What to do next:") if steps else None, next_steps, class_=f"verdict {level}")
+    return tag(
+        "div", title, headline, tag("p", "What to do next:") if steps else None, next_steps, class_=f"verdict {level}"
+    )
 
 
 def checks(content: Content) -> Section | None:

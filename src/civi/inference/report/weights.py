@@ -42,7 +42,9 @@ def _tail(content: Content, raw: np.ndarray, smoothed: np.ndarray) -> object:
     ]
     labels = "weight / mean weight", "share of draws with a larger weight"
     view = View("tail", series, *labels, x_scale="log", y_scale="log", marks=[(1.0, "exact fit")])
-    caption = "With an exact fit all weights are 1. A straight tail towards the right is a heavy one: its slope is -1 / k-hat."
+    caption = (
+        "With an exact fit all weights are 1. A long straight tail to the right is heavy: its slope is -1 / k-hat."
+    )
     return Chart("weights-chart", "Tail of the weights", caption, [view]).element()
 
 
@@ -67,6 +69,9 @@ def modes(content: Content) -> Section | None:
         Column("covered by the fit", numeric=False),
     ]
     styles = {(i, 3): "bad" if mode.missing and mode.share > 0.1 else "" for i, mode in enumerate(order)}
-    text = "Starts that end in the same region have the same ELBO. A region that is not covered matters if its share is large."
+    text = (
+        "Starts that end in the same region have about the same ELBO. A region that is not covered matters if its "
+        "share is large."
+    )
     table = Table("modes-table", "Regions found by the pilot", columns, rows, styles=styles)
     return Section("modes", "Modes", [tag("p", text), table.element()])

@@ -59,7 +59,7 @@ function limitsOf(values, kind, room = 0.03) {
 // The frame of a drawing: grid, ticks and titles of both axes. `box` has left, right, top and bottom.
 function axesOf(box, x, y, labels) {
   const parts = [];
-  const few = Math.max(2, Math.floor((box.right - box.left) / 90));
+  const few = Math.max(2, Math.floor((box.right - box.left) / 75));
   for (const value of ticksOf(x, few)) {
     const at = x.pixel(value);
     parts.push(svg("line", { x1: at, x2: at, y1: box.top, y2: box.bottom, class: "grid" }));
@@ -91,8 +91,8 @@ function canvasOf(plot, title, height) {
 
 // Buttons that switch entries on and off; `hidden` is the set of names that are off.
 function legendOf(entries, hidden, changed) {
-  const buttons = entries.map(({ name, colour, dash, filled }) => {
-    const mark = filled
+  const buttons = entries.map(({ name, colour, dash, filled, kind }) => {
+    const mark = kind === "points" ? svg("circle", { cx: 11, cy: 7, r: 4, fill: colour }) : filled
       ? svg("rect", { x: 0, y: 2, width: 22, height: 10, fill: colour, "fill-opacity": 0.45 })
       : svg("line", { x1: 0, x2: 22, y1: 7, y2: 7, stroke: colour, "stroke-width": 3, "stroke-dasharray": dash });
     const picture = svg("svg", { width: 22, height: 14, "aria-hidden": "true" }, mark);

@@ -78,7 +78,7 @@ class CurveChart {
     const entries = new Map();
     for (const { name, colour, dash, kind } of view.series) {
       const filled = kind === "area" || kind === "band";
-      if (!entries.has(name) || !filled) entries.set(name, { name, colour, dash, filled });
+      if (!entries.has(name) || !filled) entries.set(name, { name, colour, dash, filled, kind });
     }
     const key = [...entries.keys()].join("\n");
     if (key === this.legendKey) return;
@@ -108,7 +108,7 @@ class CurveChart {
     const usable = [...x.keys()].filter((i) => !at(i, y).includes("NaN") && !(high && at(i, high).includes("NaN")));
     if (kind === "points") {
       const d = usable.map((i) => `M${at(i, y)}h0`).join("");
-      return svg("path", { d, stroke: colour, class: "points" });
+      return svg("path", { d, stroke: colour, class: usable.length < 100 ? "points few" : "points" });
     }
     const runs = [];
     usable.forEach((i, k) => (k > 0 && usable[k - 1] === i - 1 ? runs.at(-1).push(i) : runs.push([i])));
@@ -126,7 +126,7 @@ class CurveChart {
 
   addMark(data, box, scales, at, label) {
     const x = scales.x.pixel(at);
-    const left = x > (box.left + box.right) / 2;
+    const left = x + 7 * label.length > box.right;
     data.append(svg("line", { x1: x, x2: x, y1: box.top, y2: box.bottom, class: "mark" }));
     const place = { x: x + (left ? -5 : 5), y: box.top + 14, "text-anchor": left ? "end" : "start", class: "note" };
     data.append(svg("text", place, label));

@@ -7,7 +7,7 @@ function sortBy(table, column, button) {
   cell.setAttribute("aria-sort", falls ? "descending" : "ascending");
   const key = (row) => {
     const text = row.cells[column].textContent.trim();
-    return text === "–" ? NaN : Number.isNaN(Number(text)) ? text : Number(text);
+    return text === "-" ? NaN : Number.isNaN(Number(text)) ? text : Number(text);
   };
   const compare = (a, b) => {
     if (typeof a === "number" && typeof b === "number") return (Number.isNaN(a) ? 1 : 0) - (Number.isNaN(b) ? 1 : 0) || a - b;

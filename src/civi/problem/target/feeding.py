@@ -11,7 +11,7 @@ from jax.sharding import Mesh
 
 from civi.problem.target.frame import Framed
 from civi.problem.target.streamed import StreamedRegression
-from civi.tables.feed import Window
+from civi.tables.feed import EMPTY, Window
 
 
 @contextmanager
@@ -39,7 +39,7 @@ def feeding(
         yield next_window
 
 
-def with_window(problem: Any, window: Window | None) -> Any:
+def with_window(problem: Any, window: Window = EMPTY) -> Any:
     """The problem with these rows in memory; unchanged if it has all its data."""
     target = streamed_part(problem)
     if target is None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -23,28 +23,12 @@ from civi.parallel.mesh import gather_bytes, own_share, shard
 from civi.parts import data_rows
 from civi.problem.target.regression import ROWS
 from civi.tables.columns import are
-from civi.tables.feed import Feed, Window, read_ahead
+from civi.tables.feed import EMPTY, Feed, Window, read_ahead
 from civi.tables.scan import LabelledTable, Scan
 from civi.tables.windows import SLOTS, Windows
 
 BLOCK, STRIDES = 65_536, 64
 SMALL = 0.5
-
-
-@runtime_checkable
-class Streamed(Protocol):
-    """A target whose rows are read from disk: `window` has the rows that are in memory, and None before training."""
-
-    window: Window | None
-
-    @property
-    def rows(self) -> int:
-        """Number of rows of the table."""
-        ...
-
-    def feed(self, seed: int, batch: int, mesh: Mesh | None = None) -> Feed:
-        """The windows of a training."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,7 +126,7 @@ class StreamedRegression(eqx.Module):
 
     sample: WeightedRows
     tilt: Float[Array, " D"]
-    window: Window | None = data_rows()
+    window: Window = data_rows(default=EMPTY)
     stream: RegressionStream = eqx.field(static=True, default=None)
     offset: float = eqx.field(static=True, default=0.0)
 
@@ -153,7 +137,7 @@ class StreamedRegression(eqx.Module):
         total = int(stream.scan.rows.sum())
         sample = WeightedRows(rows, jnp.full(len(rows), total / len(rows)), jnp.zeros(dim))
         offset = -total * np.log(2) - dim * (np.log(sample.prior_scale) + 0.5 * np.log(2 * np.pi))
-        return cls(sample, jnp.zeros(dim), None, stream, float(offset))
+        return cls(sample, jnp.zeros(dim), EMPTY, stream, float(offset))
 
     @property
     def dim(self) -> int:
@@ -169,7 +153,9 @@ class StreamedRegression(eqx.Module):
 
     def batch(self, key: PRNGKeyArray, count: int) -> WeightedRows:
         """The posterior on a mini-batch of `count` rows of the window, drawn with replacement."""
-        rows, weight = self.window or _missing()
+        rows, weight = self.window
+        if rows is None or weight is None:
+            raise ValueError("there are no rows in memory: a Feed fills the window before training")
         index = jax.random.randint(key, (count,), 0, len(rows))
         depth = len(rows) // len(weight)
         picked, weights = shard((rows[index], weight[index // depth] / count), "inner")
@@ -232,7 +218,3 @@ def _likelihood(rows: Array, weight: Array, z: Array) -> Array:
     slope = (weight * (y - p)) @ x
     curvature = -(x * (weight * p * (1 - p))[:, None]).T @ x
     return jnp.concatenate([(weight @ (y * logit - jax.nn.softplus(logit)))[None], slope, curvature.reshape(-1)])
-
-
-def _missing() -> Any:
-    raise ValueError("the window is empty: a Feed fills it before training")

@@ -1,0 +1,80 @@
+"""Memory of many fits in one process, which must not grow after the tenth.
+
+    python benchmarks/fit_memory.py                      # 100 fits of models that all differ
+    python benchmarks/fit_memory.py --models same        # 100 fits of one model to other data
+
+Prints the resident memory after every fit that changes it by more than 1 %, and the growth from the tenth to the last.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+
+import civi
+
+FIRST, MB = 10, 2**20
+
+
+def main() -> None:
+    """Fit, measure and print; exit with 1 if memory grew by more than the tolerance."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--fits", type=int, default=100)
+    parser.add_argument("--models", choices=["different", "same"], default="different")
+    parser.add_argument("--steps", type=int, default=200)
+    parser.add_argument("--tolerance", type=float, default=0.05, help="largest growth after the tenth fit")
+    options = parser.parse_args()
+    memory: list[int] = []
+    for i in range(options.fits):
+        one_fit(i if options.models == "different" else 0, i, options.steps)
+        gc.collect()
+        memory.append(resident())
+        if i < 2 or abs(memory[-1] / memory[-2] - 1) > 0.01 or i + 1 in (FIRST, options.fits):
+            print(f"fit {i + 1:>3}: {memory[-1] / MB:7.0f} MB", flush=True)
+    after = memory[min(FIRST, len(memory)) - 1]
+    growth = max(memory[min(FIRST, len(memory)) - 1 :]) / after - 1
+    print(f"largest after fit {FIRST}: {100 * growth:+.1f} % of {after / MB:.0f} MB")
+    sys.exit(growth > options.tolerance)
+
+
+def one_fit(number: int, seed: int, steps: int) -> None:
+    """Fit, sample and diagnose a hierarchical regression whose number of columns depends on `number`."""
+    rng, columns = np.random.default_rng(seed), 2 + number
+    x = rng.normal(size=(60, columns))
+    y = x @ rng.normal(size=columns) + rng.normal(size=60)
+    posterior = civi.fit(model_of(number), x, y, key=seed, steps=steps, progress=False)
+    posterior.sample(seed, 1000)
+    posterior.diagnose(seed)
+
+
+def model_of(number: int) -> Callable[..., Any]:
+    """A new function at each call, as in a notebook whose cell is run again."""
+
+    def model(x: Any, y: Any) -> None:
+        scale = numpyro.sample("scale", dist.HalfNormal(1.0 + number))
+        with numpyro.plate("columns", x.shape[1]):
+            beta = numpyro.sample("beta", dist.Normal(0, scale))
+        with numpyro.plate("rows", len(y)):
+            numpyro.sample("y", dist.Normal(jnp.asarray(x) @ beta, 1.0), obs=y)
+
+    return model
+
+
+def resident() -> int:
+    """Resident memory of this process in bytes."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+
+if __name__ == "__main__":
+    warnings.filterwarnings("ignore", "the fit has not converged")
+    main()
