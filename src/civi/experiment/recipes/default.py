@@ -72,7 +72,7 @@ RING = Architecture(hidden=(100, 100), scale=1.0, spread=4.0)
 REGRESSIONS = {"spam": 3, "nodal": 3, "nodal-25": 3, "waveform": 10, "regression": 10}
 DIFFUSIONS = {"diffusion": 100}
 NETWORK = Architecture(hidden=(10, 10), conditional="diagonal", scale=0.018, spread=0.3)
-NETWORK_STEPS, NETWORK_SAMPLES = 20_000, Samples(outer=16, inner=50)
+NETWORK_STEPS, NETWORK_SAMPLES = 40_000, Samples(outer=16, inner=50)
 SAMPLED = ("bnn-boston", "bnn-yacht")
 
 

@@ -19,6 +19,7 @@ from civi.inference.diagnose import Bounds
 from civi.inference.diagnose.agreement import agreement
 from civi.inference.diagnose.marginals import kernel_log_density
 from civi.inference.nuts import Nuts, Reference
+from civi.inference.posterior import Posterior, SampledPosterior
 from civi.problem.target import ConditionedDiffusion
 
 
@@ -37,12 +38,14 @@ class DiffusionTask(PosteriorTask):
 
     Attributes:
         reference_draws: draws per chain of the reference.
+        reference_shown: number of reference draws in the report.
     """
 
     primary_metric: str = "sliced_wasserstein"
     secondary_metric: str = "mean_error_max"
     draws: int = 20_000
     reference_draws: int = 5000
+    reference_shown: int = 4000
 
     def source(self) -> ConditionedDiffusion:
         return ConditionedDiffusion(jnp.asarray(_load().observations, float))
@@ -60,6 +63,11 @@ class DiffusionTask(PosteriorTask):
             "marginal_log_density": kernel_log_density(draws, every[1::2]),
             "marginal_log_density_reference": kernel_log_density(every[::2], every[1::2]),
         }
+
+    def truth(self, posterior: Posterior) -> dict[str, Any]:
+        known: dict[str, Any] = {"names": [f"u({time:.2f})" for time in _load().times]}
+        own = isinstance(posterior, SampledPosterior)
+        return known if own else known | {"reference": self.reference().pooled(self.reference_shown)}
 
     def picture(self, log_q: LogDensityOfQ | None, draws: DrawsBySolver, folder: Path) -> list[Path]:
         return self._figure(draws, folder)
