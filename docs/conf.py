@@ -38,7 +38,7 @@ extensions = [
     "sphinx_design",
     "sphinxcontrib.bibtex",
 ]
-exclude_patterns = ["_build", "_cache"]
+exclude_patterns = ["_build", "_cache", "figures"]
 nitpicky = True
 nitpick_ignore_regex = [("py:.*", r"(?!civi\.\w+$).*")]
 suppress_warnings = ["toc.not_readable"]
@@ -63,7 +63,8 @@ os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT / "src"), str(DOCS / "figur
 os.environ["JAX_COMPILATION_CACHE_DIR"] = os.environ["CIVI_CACHE_DIR"] = str(CACHE / "programs")
 os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
 os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
-os.environ["COLUMNS"] = "100"
+os.environ["COLUMNS"] = "80"
+os.environ["PYTHONWARNINGS"] = "ignore:IProgress not found"
 
 # API reference
 autodoc_member_order = "bysource"

@@ -44,7 +44,7 @@ def blocks(page: Path) -> list[Block]:
 
 
 def shell_lines(page: Path) -> list[str]:
-    """Lines of blocks that are not Python, with continued lines joined; lines of cells for the shell; and code spans."""
+    """Lines of blocks that are not Python (continued lines joined), lines of cells for the shell, and code spans."""
     lines: list[str] = []
     for block in blocks(page):
         if block.kind == "{eval-rst}":
