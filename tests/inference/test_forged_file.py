@@ -57,7 +57,7 @@ def deep(depth: int) -> object:
     return value
 
 
-CURVE = {"kind": "RunCurve", "fields": {name: 1 for name in ("step", "seconds", "neg_elbo", "sd")}}
+CURVE = {"kind": "RunCurve", "fields": dict.fromkeys(("step", "seconds", "neg_elbo", "sd"), 1)}
 
 
 @pytest.mark.parametrize(
