@@ -58,7 +58,7 @@ def draw_marginals(draws: DrawsBySolver, columns: Sequence[str], path: Path, tit
         place = np.arange(len(columns)) + (i - (len(draws) - 1) / 2) * width
         parts = axes.violinplot(values[:4000], place, widths=width, showextrema=False)
         for body in cast(list[Any], parts["bodies"]):
-            body.set(facecolor=colours[name], edgecolor=colours[name], alpha=0.75)
+            body.set(facecolor=colours[name], edgecolor=colours[name], alpha=0.3 if look_of(name).dash else 0.75)
         low, middle, high = np.quantile(values, [0.25, 0.5, 0.75], axis=0)
         axes.vlines(place, low, high, color="black", linewidth=1)
         axes.plot(place, middle, "o", color="white", markeredgecolor="black", markersize=3, markeredgewidth=0.6)
@@ -178,4 +178,5 @@ def draw_predictive(draws: DrawsBySolver, data: RegressionData, path: Path) -> P
 
 
 def _handles(colours: dict[str, str]) -> list[Line2D]:
-    return [Line2D([], [], color=colour, linewidth=4, label=name) for name, colour in colours.items()]
+    """Entries of the legend; a solver that shares its colour with another one is dashed."""
+    return [Line2D([], [], **look_of(name).matplotlib, linewidth=4, label=name) for name in colours]
