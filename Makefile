@@ -6,7 +6,7 @@ OUT ?= runs/$(TASK)-$(SOLVER)-$(RECIPE)-$(SEED)
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup run test check clean
+.PHONY: setup run test browser check clean
 
 setup: .venv/ready
 
@@ -21,6 +21,9 @@ run: setup
 
 test: setup check
 	$(BIN)/python -m pytest
+
+browser: setup
+	$(BIN)/python -m pytest -n 0 -rs tests/browser
 
 check: setup
 	$(BIN)/ruff check src benchmarks tests
