@@ -7,7 +7,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SPHINX := --fail-on-warning --keep-going --quiet --doctree-dir docs/_build/doctrees
 
-.PHONY: setup run test check package docs clean
+.PHONY: setup run test browser check package docs clean
 
 setup: .venv/ready
 
@@ -22,6 +22,9 @@ run: setup
 
 test: setup check
 	$(BIN)/python -m pytest
+
+browser: setup
+	$(BIN)/python -m pytest -n 0 -rs tests/browser
 
 check: setup
 	$(BIN)/ruff check src benchmarks tests

@@ -16,6 +16,7 @@ from civi.inference import program_files
 from civi.inference.diagnose.trust import Finding
 from civi.inference.posterior import Diagnosis, Elbo, SemiImplicitPosterior
 from exact_posterior import X, Y, exact, line
+from page_reader import PageReader, rows_of
 
 MODEL = """
 import numpyro
@@ -56,8 +57,12 @@ def test_a_fit_writes_its_files_and_shows_the_summary(monkeypatch, tmp_path):
     assert (given["name"], given["steps"], given["solver"], given["seconds"]) == ("line", 7, "civi", None)
     np.testing.assert_array_equal(given["args"], [X, Y])
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
-        "config.json", "draws.nc", "metrics.json", "posterior.civi",
+        "config.json", "draws.nc", "metrics.json", "posterior.civi", "report.civi", "report.html",
     ]  # fmt: skip
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert [row[0] for row in rows_of(page, "parameters-table")] == ["a", "b", "end"]
+    assert "The fit is doubtful" in PageReader(page).all("div", class_="verdict doubtful")[0][1]
+    assert {"predictive-chart", "loo-chart", "joint-chart"} <= set(PageReader(page).figures)
     config = json.loads((tmp_path / "out" / "config.json").read_text())
     assert config == {
         **{"model": "model.py:line", "data": "good.json", "solver": "civi"},

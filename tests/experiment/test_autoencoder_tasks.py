@@ -137,6 +137,7 @@ def draws(folder: Path) -> np.ndarray:
 
 def test_a_run_leaves_the_files_of_the_contract(mnist):
     names = {"config.json", "metrics.json", "history.csv", "draws.nc", "posterior.civi", "figures", "checkpoints"}
+    names |= {"report.civi", "report.html"}
     assert {path.name for path in mnist.iterdir()} == names
     figures = {"history.png", "reconstructions.png", "prior.png", "walk.png", "latents.png"}
     assert {path.name for path in (mnist / "figures").iterdir()} == figures

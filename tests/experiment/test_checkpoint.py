@@ -51,7 +51,7 @@ main()
 def command(folder: Path, *options: str) -> list[str]:
     settings = [part for setting in TINY for part in ("--set", setting)]
     chosen = ["--steps", str(STEPS), "--checkpoint-every", str(EVERY), "--out", str(folder)]
-    return ["run", "banana", *settings, *chosen, *options]
+    return ["run", "banana", "--no-report", *settings, *chosen, *options]
 
 
 def invoke(folder: Path, *options: str):

@@ -29,7 +29,18 @@ FAKE = (*FILES, "figures/old.png", "checkpoints/99/data")
 
 def run(folder: Path, *options: str, **settings: float) -> str:
     chosen = [part for name, value in (TINY | settings).items() for part in ("--set", f"{name}={value}")]
-    arguments = ["run", "banana", "--steps", str(STEPS), "--checkpoint-every", "20", "--out", str(folder), *chosen]
+    arguments = [
+        "run",
+        "banana",
+        "--no-report",
+        "--steps",
+        str(STEPS),
+        "--checkpoint-every",
+        "20",
+        "--out",
+        str(folder),
+        *chosen,
+    ]
     result = CliRunner().invoke(cli.app, [*arguments, *options])
     assert result.exit_code == 0, result.output
     return result.stdout

@@ -43,7 +43,7 @@ def metrics(folder):
 
 def test_the_folder_holds_the_files_of_a_run_without_training(folder):
     assert {path.name for path in folder.iterdir()} == {
-        *("config.json", "metrics.json", "draws.nc", "posterior.civi", "figures")
+        *("config.json", "metrics.json", "draws.nc", "posterior.civi", "figures", "report.civi", "report.html")
     }
     assert {path.name for path in (folder / "figures").iterdir()} == {"density.png"}
     config = json.loads((folder / "config.json").read_text())

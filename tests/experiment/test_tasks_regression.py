@@ -80,7 +80,7 @@ def quick(tmp_path_factory):
 
 def arguments(table, folder, *, target="y"):
     data = ["--data", str(table), "--target", target, "--hold-out", "0.25"]
-    return ["run", "regression", *data, "--steps", str(STEPS), "--out", str(folder), *SMALL]
+    return ["run", "regression", "--no-report", *data, "--steps", str(STEPS), "--out", str(folder), *SMALL]
 
 
 @pytest.fixture(scope="module")

@@ -47,7 +47,18 @@ def two(folder: Path, *options: str, die_at: int | None = None, **both: str) -> 
     meet = ["--distributed", "--coordinator", f"127.0.0.1:{port}", "--processes", "2"]
     dying = {} if die_at is None else {"DIE_AT": str(die_at)}
     return [
-        begin("run", "banana", *settings, *chosen, *meet, "--process", str(i), **both, **(dying if i == 1 else {}))
+        begin(
+            "run",
+            "banana",
+            "--no-report",
+            *settings,
+            *chosen,
+            *meet,
+            "--process",
+            str(i),
+            **both,
+            **(dying if i == 1 else {}),
+        )
         for i in range(2)
     ]
 

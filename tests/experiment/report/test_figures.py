@@ -10,7 +10,7 @@ from civi.experiment.report.history_figure import draw_history
 from civi.experiment.report.toy_figure import MASSES, draw_toy, mass_levels
 from civi.problem.target import two_modal
 
-RED, PALE_BLUE, DARK_BLUE, ORANGE = "#b2182b", "#9ecae1", "#08519c", "#fd8d3c"
+CIVI, PALE_BLUE, DARK_BLUE, ORANGE = "#0072b2", "#9ecae1", "#08519c", "#fd8d3c"
 
 
 def gaussian(scales=(1.0, 1.0), points=400):
@@ -64,7 +64,7 @@ def test_the_toy_figure_shows_the_draws_where_they_are(keep_figures, tmp_path):
     assert len(left.lines) == 0
     (points,) = right.lines
     np.testing.assert_array_equal(points.get_xydata(), draws[:1500])
-    assert to_hex(points.get_color()) == RED
+    assert to_hex(points.get_color()) == CIVI
     assert (left.get_title(), right.get_title()) == ("target (filled)", "draws on the target")
     assert figures[0].get_suptitle() == "two-modal: regions that contain 95%, 80%, 60%, 40%, 20% of the mass"
 
@@ -81,7 +81,7 @@ def test_the_toy_figure_has_the_target_in_both_panels_and_q_as_lines_in_one(keep
     draw_toy(target, log_q, some_draws(), tmp_path / "density.png", "two-modal")
     left, right = figures[0].axes
     (of_p, filled), (of_q, lines) = contours(left)
-    assert (filled, lines) == (None, RED)
+    assert (filled, lines) == (None, CIVI)
     assert [colour for _, colour in contours(right)] == [None]
     assert left.get_title() == "target (filled) and q (lines)"
     np.testing.assert_allclose(of_q, [(1 - mass) / (2 * np.pi) for mass in MASSES], rtol=0.02)

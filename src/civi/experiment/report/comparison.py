@@ -14,9 +14,9 @@ from rich.table import Table
 
 from civi.experiment.report.figure_file import save_figure
 from civi.experiment.solver_result import Compared, SolverResult, ranked
+from civi.inference.report.looks import look_of
 
 matplotlib.use("Agg")
-STYLES = ("-", "--", ":")
 MAX_GROWTH = 1e3  # values larger than this many times the initial value are not drawn
 
 
@@ -86,11 +86,10 @@ def draw_curves(best_first: Sequence[SolverResult], task: Compared, path: Path) 
     """
     figure = Figure(figsize=(11, 4.8), layout="constrained")
     left, right = figure.subplots(1, 2, sharey=True)
-    colours = [f"C{i}" for i in range(10)]
     drawn = [result for result in best_first if result.curve.step]
     in_epochs = all(result.epochs_a_step for result in drawn)
-    for i, result in enumerate(drawn):
-        look = {"color": colours[i % 10], "linestyle": STYLES[i // 10], "label": result.solver}
+    for result in drawn:
+        look = {**look_of(result.solver).matplotlib, "label": result.solver}
         unit = (result.epochs_a_step or 1) if in_epochs else 1
         _draw_one(left, [step * unit for step in result.curve.step], result.curve.neg_elbo, look)
         _draw_one(right, result.curve.seconds, result.curve.neg_elbo, look)

@@ -9,6 +9,7 @@ from typing import Any, cast
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from scipy.ndimage import gaussian_filter
@@ -18,19 +19,17 @@ from civi.experiment.report import DrawsBySolver
 from civi.experiment.report.figure_file import save_figure
 from civi.experiment.report.toy_figure import mass_levels
 from civi.inference.diagnose.predictive import predictive
+from civi.inference.report.looks import look_of
 
 matplotlib.use("Agg")
-COLOURS = {"nuts": "#1f77b4", "civi": "#2ca02c", "mfvb": "#ff7f0e"}
-OTHERS = ("#9467bd", "#d62728", "#8c564b", "#17becf", "#7f7f7f")
 PAPER = ("nuts", "civi", "mfvb")
 BINS = 40
 ROOM = 0.06
 
 
 def colours_of(names: Sequence[str]) -> dict[str, str]:
-    """The colour of each solver: NUTS blue, civi green and mfvb orange, as in the paper; the others from OTHERS."""
-    others = [name for name in names if name not in COLOURS]
-    return {name: COLOURS.get(name) or OTHERS[others.index(name) % len(OTHERS)] for name in names}
+    """The colour of each solver, the same in all figures."""
+    return {name: look_of(name).colour for name in names}
 
 
 def as_in_paper(draws: DrawsBySolver) -> DrawsBySolver:
@@ -59,7 +58,7 @@ def draw_marginals(draws: DrawsBySolver, columns: Sequence[str], path: Path, tit
         place = np.arange(len(columns)) + (i - (len(draws) - 1) / 2) * width
         parts = axes.violinplot(values[:4000], place, widths=width, showextrema=False)
         for body in cast(list[Any], parts["bodies"]):
-            body.set(facecolor=colours[name], edgecolor=colours[name], alpha=0.75)
+            body.set(facecolor=colours[name], edgecolor=colours[name], alpha=0.3 if look_of(name).dash else 0.75)
         low, middle, high = np.quantile(values, [0.25, 0.5, 0.75], axis=0)
         axes.vlines(place, low, high, color="black", linewidth=1)
         axes.plot(place, middle, "o", color="white", markeredgecolor="black", markersize=3, markeredgewidth=0.6)
@@ -73,6 +72,9 @@ def draw_marginals(draws: DrawsBySolver, columns: Sequence[str], path: Path, tit
 
 def draw_pairs(draws: DrawsBySolver, columns: Sequence[str], path: Path, title: str) -> Path:
     """Draw 90% and 50% regions of all pairs of coordinates below the diagonal, and marginals on it.
+
+    The first of several solvers, the reference, is filled, and the others are lines, so that all are seen where they
+    coincide.
 
     Args:
         draws: draws (draw, coordinate) of each solver.
@@ -88,7 +90,7 @@ def draw_pairs(draws: DrawsBySolver, columns: Sequence[str], path: Path, title: 
     figure = Figure(figsize=(size, size), layout="constrained")
     axes = figure.subplots()
     for i, (name, values) in enumerate(shown.items()):
-        cells, pen = (values - low) / (high - low), (colours[name], 0.9 if i else 3.0)
+        cells, pen = (values - low) / (high - low), (colours[name], i == 0 and len(shown) > 1)
         for row in range(count):
             _draw_marginal(axes, cells[:, row], row, count, *pen)
             for column in range(row):
@@ -100,20 +102,29 @@ def draw_pairs(draws: DrawsBySolver, columns: Sequence[str], path: Path, title: 
     return path
 
 
-def _draw_marginal(axes: Axes, values: np.ndarray, row: int, count: int, colour: str, width: float) -> None:
+def _draw_marginal(axes: Axes, values: np.ndarray, row: int, count: int, colour: str, filled: bool) -> None:
     height, edges = np.histogram(values, BINS, (0, 1))
     smooth = gaussian_filter(height.astype(float), 1.0)
     smooth = smooth / max(smooth.max(), 1e-12)
     x = row + ROOM + (1 - 2 * ROOM) * (edges[1:] + edges[:-1]) / 2
-    axes.plot(x, count - 1 - row + ROOM + (1 - 2 * ROOM) * smooth, color=colour, linewidth=width)
+    floor = count - 1 - row + ROOM
+    if filled:
+        axes.fill_between(x, floor, floor + (1 - 2 * ROOM) * smooth, color=colour, alpha=0.35, linewidth=0)
+    else:
+        axes.plot(x, floor + (1 - 2 * ROOM) * smooth, color=colour, linewidth=1.2)
 
 
-def _draw_joint(axes: Axes, x: np.ndarray, y: np.ndarray, left: int, bottom: int, colour: str, width: float) -> None:
+def _draw_joint(axes: Axes, x: np.ndarray, y: np.ndarray, left: int, bottom: int, colour: str, filled: bool) -> None:
     table, edges, _ = np.histogram2d(y, x, BINS, ((0, 1), (0, 1)))
     smooth = gaussian_filter(table, 1.5)
     middle = ROOM + (1 - 2 * ROOM) * (edges[1:] + edges[:-1]) / 2
     levels = mass_levels(smooth, (0.9, 0.5))
-    axes.contour(left + middle, bottom + middle, smooth, levels=levels, colors=colour, linewidths=width)
+    place = left + middle, bottom + middle
+    if filled:
+        shades = [to_rgba(colour, 0.25), to_rgba(colour, 0.5)]
+        axes.contourf(*place, smooth, levels=[*levels, np.inf], colors=shades)
+    else:
+        axes.contour(*place, smooth, levels=levels, colors=colour, linewidths=1.2)
 
 
 def _frame_cells(axes: Axes, columns: Sequence[str]) -> None:
@@ -167,4 +178,5 @@ def draw_predictive(draws: DrawsBySolver, data: RegressionData, path: Path) -> P
 
 
 def _handles(colours: dict[str, str]) -> list[Line2D]:
-    return [Line2D([], [], color=colour, linewidth=4, label=name) for name, colour in colours.items()]
+    """Entries of the legend; a solver that shares its colour with another one is dashed."""
+    return [Line2D([], [], **look_of(name).matplotlib, linewidth=4, label=name) for name in colours]

@@ -47,7 +47,8 @@ def gathered(posterior: Any, groups: Groups, title: str, **more: Any) -> Content
 
 def recorded(posterior: Any, title: str) -> dict[str, Any]:
     """The fields that every posterior has: learning curves, how training ended, phases and versions."""
-    runs = getattr(posterior, "runs", []) or ([curve_of(posterior.history)] if posterior.history else [])
+    known = {"step", "seconds", "neg_elbo"} <= set(posterior.history)
+    runs = getattr(posterior, "runs", []) or ([curve_of(posterior.history)] if known else [])
     record = {"message": posterior.message, "runs": runs, "phases": dict(posterior.phases), "versions": versions()}
     return {"title": title, "code": LOAD, **record}
 

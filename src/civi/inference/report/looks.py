@@ -29,27 +29,29 @@ class Look(NamedTuple):
         return {"color": self.colour, "linestyle": (0, self.dash) if self.dash else "-"}
 
 
-BLUE, SKY, RED, PINK, GREEN, OCHRE, PURPLE, GREY = (
-    *("#0072b2", "#2f96d0", "#d55e00", "#c766a0", "#00936b", "#a87f00", "#8a5cc0", "#7d8590"),
+BLUE, ORANGE, GREEN, BROWN, PINK, VIOLET, GREY = (
+    *("#0072b2", "#d96c00", "#00a668", "#996026", "#d96ca3", "#8879f2", "#806064"),
 )
 DASHED, DOTTED = (7.0, 3.0), (2.0, 3.0)
 LOOKS = {
     "nuts": Look(GREY),
     "civi": Look(BLUE),
-    "civi-paper": Look(SKY, DASHED),
-    "sivi": Look(RED),
+    "civi-paper": Look(BLUE, DASHED),
+    "sivi": Look(ORANGE),
     "uivi": Look(PINK),
     "nmc-adam": Look(GREEN),
     "nmc-rmsprop": Look(GREEN, DASHED),
     "nmc-sgd": Look(GREEN, DOTTED),
-    "scgd": Look(OCHRE),
-    "asc-pg": Look(OCHRE, DASHED),
-    "cadam": Look(OCHRE, DOTTED),
-    "mfvb": Look(PURPLE),
-    "fullrank": Look(PURPLE, DASHED),
+    "scgd": Look(BROWN),
+    "asc-pg": Look(BROWN, DASHED),
+    "cadam": Look(BROWN, DOTTED),
+    "mfvb": Look(VIOLET),
+    "fullrank": Look(VIOLET, DASHED),
 }
 REFERENCE = LOOKS["nuts"]
-OTHERS = tuple(Look(colour, dash) for dash in ((9.0, 3.0, 2.0, 3.0), DOTTED) for colour in (PINK, SKY, RED, BLUE))
+OTHERS = tuple(
+    Look(colour, dash) for dash in ((9.0, 3.0, 2.0, 3.0), (4.0, 2.0)) for colour in (PINK, GREEN, ORANGE, BLUE)
+)
 
 
 def look_of(solver: str) -> Look:
@@ -59,5 +61,7 @@ def look_of(solver: str) -> Look:
 
 def looks_of(names: Sequence[str]) -> list[Look]:
     """Looks for several results, such as folders, that may be of the same solver: all different up to 8."""
-    cycle = [Look(colour, dash) for dash in ((), DASHED, DOTTED) for colour in (BLUE, RED, GREEN, PURPLE, OCHRE, PINK)]
+    cycle = [
+        Look(colour, dash) for dash in ((), DASHED, DOTTED) for colour in (BLUE, ORANGE, GREEN, VIOLET, BROWN, PINK)
+    ]
     return [cycle[i % len(cycle)] for i in range(len(names))]

@@ -64,7 +64,7 @@ def _marks(run: RunCurve, axis: str) -> list[tuple[float, str]]:
     """Where the ELBO stopped improving, in the run that was kept."""
     if not run.stalled or not run.chosen:
         return []
-    at = run.stalled if axis == "step" else float(np.interp(run.stalled, run.step, run.seconds))
+    at = float(run.stalled) if axis == "step" else float(np.interp(run.stalled, run.step, run.seconds))
     return [(at, "stopped improving")]
 
 

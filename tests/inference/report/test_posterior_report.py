@@ -1,0 +1,25 @@
+"""`posterior.report`: the page shows the posterior's own draws, weights and data."""
+
+import jax
+import numpy as np
+
+from civi.inference.report.gather import groups_of
+from civi.page.data import unpacked
+from exact_posterior import X, Y, exact, line
+from page_reader import PageReader, rows_of
+
+
+def test_the_report_of_a_posterior_has_its_draws_checks_and_data(tmp_path):
+    posterior = exact(line, X, Y)
+    content = posterior.content(3)
+    groups = groups_of(posterior.to_inference_data(jax.random.key(3), 50))
+    assert sorted(content.names) == sorted(groups["posterior"])
+    np.testing.assert_array_equal(content.observed["y"], Y.astype(np.float32).reshape(-1))
+    assert [finding.name for finding in content.findings] == [f.name for f in posterior.diagnose(3).findings]
+    posterior.report(tmp_path / "fit.html", key=3)
+    page = (tmp_path / "fit.html").read_text(encoding="utf-8")
+    figures = PageReader(page).figures
+    drawn = unpacked(figures["joint-chart"]["arrays"][0][content.names.index("a")])
+    assert np.isin(np.round(drawn, 3), np.round(content.draws[:, content.names.index("a")], 3)).mean() > 0.95
+    assert rows_of(page, "parameters-table")[0][1] == f"{np.mean(content.draws[:, 0], dtype=np.float64):.4g}"
+    assert "Fit of line" in PageReader(page).all("h1")[0][1]
