@@ -22,8 +22,9 @@ from civi.inference.nuts import Reference
 from civi.inference.pilot.base import Guesses
 from civi.problem.images import ImageDecoder
 from civi.problem.sentences import Recurrent, SentenceDecoder, SentenceReader
-from civi.problem.target import Frame, LowRankFrame
+from civi.problem.target import CurvedFrame, Frame, LowRankFrame
 from civi.problem.target.space import TreeSpace, VectorSpace
+from civi.problem.target.triangular import TriangularMap
 
 FORMAT, VERSION = "civi posterior", 3
 FAMILIES: tuple[type, ...] = (
@@ -37,7 +38,8 @@ FAMILIES: tuple[type, ...] = (
 )
 DECODERS: tuple[type, ...] = (ImageDecoder, SentenceReader, SentenceDecoder, Recurrent)
 KNOWN: dict[str, type] = {
-    part.__name__: part for part in (*FAMILIES, *DECODERS, Frame, LowRankFrame, Guesses, Reference)
+    part.__name__: part
+    for part in (*FAMILIES, *DECODERS, CurvedFrame, TriangularMap, Frame, LowRankFrame, Guesses, Reference)
 }
 
 

@@ -11,13 +11,15 @@ from civi.problem.target.base import (
     check_values,
     log_prob_each,
 )
-from civi.problem.target.frame import Frame, Framed, LowRankFrame, inward, log_volume, outward, unframed
+from civi.problem.target.frame import CurvedFrame, Frame, LowRankFrame
+from civi.problem.target.framed import Framed, inward, log_volume, outward, unframed
 from civi.problem.target.regression import LogisticRegression
 from civi.problem.target.toy import Banana, GaussianMixture, banana, star, two_modal
 
 __all__ = [
     "Banana",
     "BatchedTarget",
+    "CurvedFrame",
     "Frame",
     "Framed",
     "GaussianMixture",
