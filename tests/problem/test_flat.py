@@ -11,7 +11,7 @@ from civi.family import Architecture
 from civi.parts import groups, split
 from civi.problem import PosteriorProblem
 from civi.problem.flat import FlatProblem
-from civi.problem.target import Frame, Framed
+from civi.problem.target import CurvedFrame, Framed
 from linear_gaussian import gaussian_target
 
 OUTER, INNER = 20, 15
@@ -29,7 +29,7 @@ def neg_elbo(params, fixed, key):
 
 @pytest.fixture(scope="module")
 def problem():
-    frame = Frame(jnp.array([0.3, -0.2]), jnp.array([[0.9, 0.0], [0.4, 1.2]])).adaptive()
+    frame = CurvedFrame.of(np.array([0.3, -0.2]), np.array([[0.9, 0.0], [0.4, 1.2]])).adaptive()
     framed = Framed(gaussian_target(), frame, jnp.zeros(()), jnp.zeros(2))
     return PosteriorProblem(Architecture.at_pilot(noise_dim=3).init(2, jax.random.key(0)), framed)
 

@@ -21,7 +21,7 @@ from civi.inference.nuts import Reference
 from civi.inference.pilot.base import Guesses
 from civi.inference.run_curve import RunCurve
 from civi.problem.autoencoder import Decoder
-from civi.problem.target import Frame, LowRankFrame
+from civi.problem.target import CurvedFrame, Frame, LowRankFrame
 
 MAX_DIM = 1_000_000
 Parts = Mapping[str, Any]
@@ -68,7 +68,7 @@ def _check_semi_implicit(parts: Parts) -> None:
     pairs = jax.eval_shape(lambda: family.log_prob_pairs(family.mix(family.noise.sample(key, 3)), jnp.zeros((2, dim))))
     expect(pairs.shape == (2, 3), "the family has a density of a wrong shape")
     if frame is not None:
-        expect(type(frame) in (Frame, LowRankFrame), "frame is not a frame")
+        expect(type(frame) in (CurvedFrame, Frame, LowRankFrame), "frame is not a frame")
         _check_finite("frame", (frame, parts["slope"]))
         moved = jax.eval_shape(frame.outward, jnp.zeros(dim))
         back = jax.eval_shape(frame.inward, jnp.zeros((2, dim)))

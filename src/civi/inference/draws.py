@@ -26,7 +26,7 @@ AT_A_TIME, ROWS_AT_A_TIME = 100, 4_000_000
 
 
 class Drawn(NamedTuple):
-    """Draws in the coordinates of the family (w) and of the target (z), with the logarithm of their own terms."""
+    """Draws in the coordinates of the family (w) and of the target (z), with the log density of z given its own eps."""
 
     w: np.ndarray
     own: np.ndarray
@@ -57,7 +57,10 @@ def draw(family: SemiImplicit, target: Target, words: Words, count: int) -> Draw
     frame = target.frame if isinstance(target, Framed) else None
     chunks = range(-(-count // CHUNK))
     parts = side_by_side([partial(call, _draw, family, frame, derived(words, i)) for i in chunks])
-    return Drawn(*(np.concatenate([np.asarray(part) for part in side])[:count] for side in zip(*parts, strict=True)))
+    w, own, z, volume = (
+        np.concatenate([np.asarray(part) for part in side])[:count] for side in zip(*parts, strict=True)
+    )
+    return Drawn(w, own.astype(np.float64) - volume, z)
 
 
 def weigh(family: SemiImplicit, target: Target, words: Words, w: np.ndarray, inner: int) -> Weighed:
@@ -75,8 +78,9 @@ def weigh(family: SemiImplicit, target: Target, words: Words, w: np.ndarray, inn
     def one(i: int) -> tuple[np.ndarray, ...]:
         points = w[i * CHUNK : (i + 1) * CHUNK]
         filled = np.pad(points, [(0, CHUNK - len(points)), (0, 0)], mode="edge")
-        *logs, volume = call(_weigh, family, target, derived(words, i), filled, blocks)
-        return tuple(np.asarray(part, np.float64)[: len(points)] - float(volume) for part in logs)
+        found = call(_weigh, family, target, derived(words, i), filled, blocks)
+        *logs, volume = (np.asarray(part, np.float64)[: len(points)] for part in found)
+        return tuple(part - volume for part in logs)
 
     parts = side_by_side([partial(one, i) for i in range(-(-len(w) // CHUNK))])
     return Weighed(*(np.concatenate(side) for side in zip(*parts, strict=True)))
@@ -98,9 +102,12 @@ def prepare_draws(family: SemiImplicit, target: Target, space: Callable[[Array],
     prepare(_in_space, space, points)
 
 
-def _draw(family: SemiImplicit, frame: Any, words: Array) -> tuple[Array, Array, Array]:
+def _draw(family: SemiImplicit, frame: Any, words: Array) -> tuple[Array, Array, Array, Array]:
+    """w, the logarithm of their own terms, z, and the log volume of the frame."""
     w_J, own_J = family.push(family.draw_outer(as_rbg(words), CHUNK))
-    return w_J, own_J, w_J if frame is None else frame.outward(w_J)
+    if frame is None:
+        return w_J, own_J, w_J, jnp.zeros(CHUNK)
+    return w_J, own_J, frame.outward(w_J), frame.log_volume(w_J)
 
 
 def _weigh(
@@ -119,8 +126,8 @@ def _weigh(
 
     none = jnp.full(CHUNK, -jnp.inf)
     all_J, first_J = jax.lax.fori_loop(0, blocks, add_block, (none, none))
-    volume = target.frame.log_volume if isinstance(target, Framed) else jnp.zeros(())
-    return log_p_J, all_J - jnp.log(blocks * BLOCK), first_J - jnp.log(BLOCK), volume
+    volume_J = target.frame.log_volume(w_J) if isinstance(target, Framed) else jnp.zeros(CHUNK)
+    return log_p_J, all_J - jnp.log(blocks * BLOCK), first_J - jnp.log(BLOCK), volume_J
 
 
 def _in_space(space: Callable[[Array], Any], z_J: Float[Array, "J D"]) -> Any:

@@ -120,9 +120,9 @@ class SemiImplicitPosterior(Posterior):
         fits = points.ndim == 2 and points.shape[1] == self.dim
         require(fits, f"log_prob takes points of shape (n, {self.dim}), not an array of shape {np.shape(z)}")
         check_count("inner", inner)
-        w = jnp.asarray(inward(self.target, points), float)
-        lower, upper = _log_prob(self.family, w, jax.random.key(0), inner)
-        volume = log_volume(self.target)
+        w = inward(self.target, points)
+        lower, upper = _log_prob(self.family, jnp.asarray(w, float), jax.random.key(0), inner)
+        volume = log_volume(self.target, w)
         return LogProb(np.asarray(lower) - volume, np.asarray(upper) - volume)
 
     def elbo(self, key: KeyOrSeed, *, inner: int = INNER) -> Elbo:
@@ -215,14 +215,12 @@ class SemiImplicitPosterior(Posterior):
         """Unconstrained draws with log p(x, z) and both bounds on log q(z), the log densities in float64."""
         drawn = draw(self.family, self.target, derived(words, 0), count)
         weighed = weigh(self.family, self.target, derived(words, 1), drawn.w, inner)
-        volume = log_volume(self.target)
-        own = drawn.own.astype(np.float64) - volume
         return WeightedDraws(
             drawn.z,
             weighed.log_p,
-            with_own(weighed.log_q_plain, own, inner),
+            with_own(weighed.log_q_plain, drawn.own, inner),
             weighed.log_q_plain,
-            with_own(weighed.log_q_fewer, own, BLOCK),
+            with_own(weighed.log_q_fewer, drawn.own, BLOCK),
         )
 
     def _log_ratios_at(self, draws: np.ndarray, words: Words) -> np.ndarray:

@@ -32,8 +32,9 @@ from civi.inference.pilot.base import Guesses
 from civi.inference.run_curve import RunCurve
 from civi.problem.images import ImageDecoder
 from civi.problem.sentences import Recurrent, SentenceDecoder, SentenceReader
-from civi.problem.target import Frame, LowRankFrame
+from civi.problem.target import CurvedFrame, Frame, LowRankFrame
 from civi.problem.target.space import TreeSpace, VectorSpace
+from civi.problem.target.triangular import TriangularMap
 
 FORMAT, VERSION, OLDER = "civi posterior", 4, (3,)
 FAMILIES: tuple[type, ...] = (
@@ -49,7 +50,8 @@ FAMILIES: tuple[type, ...] = (
 )
 DECODERS: tuple[type, ...] = (ImageDecoder, SentenceReader, SentenceDecoder, Recurrent)
 KNOWN: dict[str, type] = {
-    part.__name__: part for part in (*FAMILIES, *DECODERS, Frame, LowRankFrame, Guesses, Reference, RunCurve)
+    part.__name__: part
+    for part in (*FAMILIES, *DECODERS, CurvedFrame, TriangularMap, Frame, LowRankFrame, Guesses, Reference, RunCurve)
 }
 
 

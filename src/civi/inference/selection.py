@@ -14,7 +14,7 @@ from civi.inference.diagnose.divergence import with_own
 from civi.inference.draws import draw, weigh
 from civi.inference.restarts import Run
 from civi.inference.seeds import Words, derived, generator
-from civi.problem.target import Framed
+from civi.problem.target import Framed, log_volume
 from civi.problem.target.program import on_device
 
 DRAWS, INNER, EVALUATIONS = 4000, 20_000, 4_000_000_000
@@ -41,7 +41,7 @@ def elbo(family: SemiImplicit, target: Framed, words: Words, count: int) -> floa
     """E_q[log p - log q] from `count` draws, with the upper bound on log q; minus infinity if it is not finite."""
     drawn = draw(family, target, derived(words, 0), count)
     weighed = weigh(family, target, derived(words, 1), drawn.w, INNER)
-    log_q = with_own(weighed.log_q_plain, drawn.own.astype(np.float64) - target.log_volume, INNER)
+    log_q = with_own(weighed.log_q_plain, drawn.own, INNER)
     return _finite_mean(weighed.log_p - log_q)
 
 
@@ -49,7 +49,7 @@ def elbo_of_gaussian(family: SemiImplicit, target: Framed, words: Words, count: 
     """The same for the Gaussian that is standard normal in the frame; `family` only identifies the program."""
     w = generator(derived(words, 2)).normal(size=(count, target.dim))
     log_p = weigh(family, target, derived(words, 3), w, 1).log_p
-    log_q = -0.5 * (w**2).sum(1) - 0.5 * target.dim * np.log(2 * np.pi) - target.log_volume
+    log_q = -0.5 * (w**2).sum(1) - 0.5 * target.dim * np.log(2 * np.pi) - log_volume(target, w)
     return _finite_mean(log_p - log_q)
 
 

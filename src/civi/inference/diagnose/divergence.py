@@ -107,7 +107,8 @@ def log_q(family: SemiImplicit, target: Target, z_J: Float[Array, "J D"], inner:
     """log q(z) by the plain mean over `inner` inner samples; z is in the target's own coordinates, without a frame."""
     if not isinstance(target, Framed):
         return log_density(family, z_J, jax.random.key(1), inner, block=500)
-    return log_q(family, target.target, target.frame.inward(z_J), inner) - target.frame.log_volume
+    w_J = target.frame.inward(z_J)
+    return log_q(family, target.target, w_J, inner) - target.frame.log_volume(w_J)
 
 
 def mean_and_se(values: Float[Array | np.ndarray, " N"]) -> tuple[float, float]:

@@ -12,13 +12,15 @@ import numpy as np
 
 from civi.errors import TargetError, require
 from civi.inference.pilot.climb import Climbed, climb
+from civi.inference.pilot.governing import curved_frame
 from civi.inference.pilot.low_rank import RANK, low_rank_frame
 from civi.inference.pilot.matching import Diagonals, Normals
 from civi.inference.pilot.slopes import SlopesByPasses, TargetSlopes, at_degrees, sites_of
 from civi.inference.seeds import Words, derived, generator
-from civi.problem.target import Frame, Framed, LowRankFrame, Target, check_shape
+from civi.problem.target import CurvedFrame, Framed, LowRankFrame, Target, check_shape
 from civi.problem.target.program import on_device
 from civi.problem.target.streamed_model import StreamedModel
+from civi.problem.target.triangular import TriangularMap
 from civi.settings import check_settings, self_checking
 
 FEWEST_DRAWS, MULTIPLE = 64, 32
@@ -106,7 +108,8 @@ class Gaussian:
         def framed(target: Target) -> Framed:
             vector, columns = jnp.zeros(dim), jnp.zeros((dim, RANK if dim > DENSE else dim))
             low_rank = LowRankFrame(vector, vector, columns, columns[0])
-            frame: Any = low_rank if dim > DENSE else Frame(vector, columns)
+            curved = CurvedFrame(vector, columns, vector[0], TriangularMap.identity(dim))
+            frame: Any = low_rank if dim > DENSE else curved
             return Framed(target, frame.adaptive(), jnp.zeros(()), vector)
 
         return eqx.filter_eval_shape(framed, target)
@@ -159,7 +162,8 @@ class Search:
     def settle(self, target: Target, best: Guess, degrees: np.ndarray, climbs: list[Guess]) -> Found:
         """The target in the frame of the best Gaussian, after a correction on all rows if it saw only some."""
         best = self.corrected(best, degrees)
-        frame = _frame(best) if best.factor.ndim == 2 else low_rank_frame(self.all_rows, best, degrees)
+        is_dense, arguments = best.factor.ndim == 2, (self.all_rows, best, degrees)
+        frame: Any = curved_frame(*arguments, self.rng) if is_dense else low_rank_frame(*arguments)
         log_p, slope = self.all_rows.at(np.asarray(frame.location)[None], degrees[None])
         adaptive, seen = frame.adaptive(), at_degrees(target, degrees)
         if isinstance(seen, StreamedModel):
@@ -206,9 +210,3 @@ class Search:
 def guesses(climbed: Climbed) -> Iterator[Guess]:
     """The Gaussians of a round of climbs."""
     return (Guess(float(elbo), *parts) for elbo, *parts in zip(climbed.elbo, *climbed.normals, strict=True))
-
-
-def _frame(guess: Guess) -> Frame:
-    """The frame in which this Gaussian is standard normal, with a lower triangular factor."""
-    lower = np.asarray(np.linalg.qr(guess.factor.T, mode="r")).T
-    return Frame(on_device(guess.location), on_device(lower * np.sign(np.diagonal(lower))))

@@ -13,7 +13,8 @@ from civi.problem.target.base import (
 )
 from civi.problem.target.bayesian_network import BayesianNetwork
 from civi.problem.target.diffusion import ConditionedDiffusion
-from civi.problem.target.frame import Frame, Framed, LowRankFrame, inward, log_volume, outward, unframed
+from civi.problem.target.frame import CurvedFrame, Frame, LowRankFrame
+from civi.problem.target.framed import Framed, inward, log_volume, outward, unframed
 from civi.problem.target.regression import LogisticRegression
 from civi.problem.target.toy import (
     Banana,
@@ -31,6 +32,7 @@ __all__ = [
     "BatchedTarget",
     "BayesianNetwork",
     "ConditionedDiffusion",
+    "CurvedFrame",
     "Frame",
     "Framed",
     "GaussianMixture",

@@ -9,7 +9,7 @@ from typing import Any
 
 from jax.sharding import Mesh
 
-from civi.problem.target.frame import Framed
+from civi.problem.target.framed import Framed
 from civi.problem.target.streamed import StreamedRegression
 from civi.problem.target.streamed_model import StreamedModel
 from civi.tables.feed import EMPTY, Window

@@ -1,0 +1,51 @@
+"""The frame of a Gaussian, with the directions first on which the other coordinates depend most."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from civi.inference.pilot.slopes import TargetSlopes
+from civi.problem.target import CurvedFrame
+from civi.problem.target.triangular import governing
+
+DRAWS, CLIPPED = 1024, 0.9
+
+
+def curved_frame(slopes: TargetSlopes, guess: Any, degrees: np.ndarray, rng: np.random.Generator) -> CurvedFrame:
+    """The frame in which this Gaussian is standard normal; its trained part starts as the identity.
+
+    Its factor is lower triangular before the rotation that takes the leading directions to the first coordinates, so
+    that the other coordinates stay close to those of the target.
+
+    Args:
+        slopes: log p and its gradient.
+        guess: the Gaussian, with a matrix as its factor.
+        degrees: degrees of centring of the target.
+        rng: draws the points at which the gradient is evaluated.
+    """
+    factor, dim = np.asarray(np.linalg.qr(guess.factor.T, mode="r")).T, len(guess.location)
+    w = rng.normal(size=(DRAWS, dim))
+    score = slopes.at(guess.location + w @ factor.T, np.repeat(degrees[None], DRAWS, axis=0))[1]
+    leading = leading_directions(w, score @ factor)
+    rest = np.eye(dim)[:, : dim - leading.shape[1]]
+    rotation = np.linalg.qr(np.concatenate([leading, rest], axis=1))[0]
+    return CurvedFrame.of(guess.location, factor @ rotation)
+
+
+def leading_directions(w: np.ndarray, score: np.ndarray) -> np.ndarray:
+    """Orthonormal directions (D, G): the leading eigenvectors of E[r r^T] with r = score + w.
+
+    r is 0 if the target is standard normal. If log scales s_l = c_l g of many coordinates l depend on a direction g, r
+    is 2 c_l g w_l along l and the sum of c_l (w_l^2 - 1) along g, so it has the largest variance along g. The
+    longest of the r are shortened to their 90 % quantile, because a few of them could decide otherwise.
+
+    Args:
+        w: standard normal points (N, D).
+        score: the gradient of log p with respect to w at these points.
+    """
+    r = np.where(np.isfinite(score).all(1, keepdims=True), score + w, 0)
+    length = np.linalg.norm(r, axis=1, keepdims=True)
+    r = r * np.minimum(1, np.quantile(length, CLIPPED) / np.maximum(length, np.finfo(float).tiny))
+    return np.linalg.eigh(r.T @ r)[1][:, ::-1][:, : governing(w.shape[1])]
