@@ -96,7 +96,7 @@ def in_space(space: Callable[[Array], Any], z: np.ndarray) -> Any:
 
 def prepare_draws(family: SemiImplicit, target: Target, space: Callable[[Array], Any]) -> None:
     """Compile the three programs; the arrays of the arguments may be given by their shapes."""
-    points, words = jax.ShapeDtypeStruct((CHUNK, target.dim), float), np.zeros(4, np.uint32)
+    points, words = jax.ShapeDtypeStruct((CHUNK, target.dim), jnp.result_type(float)), np.zeros(4, np.uint32)
     prepare(_draw, family, target.frame if isinstance(target, Framed) else None, words)
     prepare(_weigh, family, target, words, points, np.int32(1))
     prepare(_in_space, space, points)

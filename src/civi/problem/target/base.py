@@ -7,6 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
@@ -125,7 +126,7 @@ class LogDensity(eqx.Module):
 def check_shape(target: Target) -> None:
     """Raise TargetError unless the log density maps a vector of length dim to a scalar."""
     try:
-        shape = jax.eval_shape(target.log_prob, jax.ShapeDtypeStruct((target.dim,), float)).shape
+        shape = jax.eval_shape(target.log_prob, jax.ShapeDtypeStruct((target.dim,), jnp.result_type(float))).shape
     except Exception as error:
         raise TargetError(f"the log density fails on a vector of length {target.dim}: {explain(error)}") from error
     if shape != ():

@@ -100,7 +100,8 @@ class Reading:
     @property
     def inputs(self) -> tuple[Any, Any]:
         """Shapes of z and of the degrees of centring."""
-        return jax.ShapeDtypeStruct((self.unravel.dim,), float), jax.ShapeDtypeStruct((len(self.centred),), float)
+        number = jnp.result_type(float)
+        return jax.ShapeDtypeStruct((self.unravel.dim,), number), jax.ShapeDtypeStruct((len(self.centred),), number)
 
     def density(self, pool: Pool) -> Program:
         """The log density on all rows."""

@@ -87,7 +87,8 @@ def _density(
     def log_density(z: Array, degrees: Array, index: Mapping[str, Array]) -> Any:
         return target(space(z), *args, **kwargs)
 
-    inputs: tuple[Any, ...] = (jax.ShapeDtypeStruct((size,), float), jax.ShapeDtypeStruct((0,), float), {})
+    number = jnp.result_type(float)
+    inputs: tuple[Any, ...] = (jax.ShapeDtypeStruct((size,), number), jax.ShapeDtypeStruct((0,), number), {})
     _check_shape(log_density, inputs)
     pool = Pool()
     program = pool.program(pure_trace(log_density, *inputs), jax.tree.structure(0), target)
