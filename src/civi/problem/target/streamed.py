@@ -28,7 +28,7 @@ from civi.tables.scan import LabelledTable, Scan
 from civi.tables.windows import SLOTS, Windows
 
 BLOCK, STRIDES = 65_536, 64
-SMALL = 0.5
+LIKELIEST, LARGEST = 1 - 1e-6, 60.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,11 +103,11 @@ class WeightedRows(eqx.Module):
 
 
 def _difference(rows: Array, weight: Array, origin: Array, step: Array) -> Array:
+    """Beyond LARGEST, the difference is linear; LIKELIEST keeps the argument of log1p above -1."""
     x, y = rows[:, :-1], rows[:, -1]
-    a, d = x @ origin, x @ step
-    small = jnp.abs(d) < SMALL
-    exact = jnp.log1p(jax.nn.sigmoid(a) * jnp.expm1(jnp.where(small, d, 0.0)))
-    return weight @ (y * d - jnp.where(small, exact, jax.nn.softplus(a + d) - jax.nn.softplus(a)))
+    p, d = jnp.minimum(jax.nn.sigmoid(x @ origin), LIKELIEST), x @ step
+    bounded = jnp.minimum(d, LARGEST)
+    return weight @ (y * d - jnp.log1p(p * jnp.expm1(bounded)) - (d - bounded))
 
 
 class StreamedRegression(eqx.Module):
