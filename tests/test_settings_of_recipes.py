@@ -10,6 +10,9 @@ from typer.testing import CliRunner
 from civi.cli.main import app
 from civi.errors import SettingError
 from civi.estimate import Sketch
+from civi.estimate.kernel import Kernel
+from civi.estimate.player import Training
+from civi.estimate.proposal import Reverse
 from civi.estimate.reverse import Hmc
 from civi.experiment.recipes import METHODS, settings_for
 from civi.experiment.tasks import TASKS
@@ -17,10 +20,11 @@ from civi.family import Architecture
 from civi.inference.nuts import Nuts
 from civi.inference.pilot import Gaussian, Laplace
 from civi.inference.settings import Settings
+from civi.objective import PathGradient
 from civi.problem import ImageArchitecture, ProblemSettings
-from civi.solver import CompositionalSolver, LogTrick
+from civi.solver import CompositionalSolver, LogTrick, PathwiseSolver
 from civi.tracker import Bank, Extrapolated, Pool, Ring
-from civi.update import CiviAdam, FirstOrder, Samples
+from civi.update import CiviAdam, FirstOrder, Langevin, Samples
 
 
 @pytest.mark.parametrize(
@@ -33,6 +37,17 @@ from civi.update import CiviAdam, FirstOrder, Samples
             "tracker must be one of none, smoothed, extrapolated, ring, bank",
         ),
         (lambda: Hmc(leapfrog=None), "objective.score.leapfrog must be a whole number, not none"),
+        (lambda: PathwiseSolver(objective="path"), "objective must be one of path, kernel-path, kernel-stein, fisher"),
+        (
+            lambda: PathwiseSolver(samples=Samples(growth=0.5)),
+            "samples.growth and samples.auxiliary are for solvers with a tracker: leave them unset",
+        ),
+        (lambda: PathGradient(score=None), "objective.score must be one of fresh, hmc, proposal, regression, bank"),
+        (lambda: Training(updates=-1), "training.updates must not be negative, not -1"),
+        (lambda: Reverse(hidden=()), "reverse.hidden must be widths of at least 1, not ()"),
+        (lambda: Kernel("laplace"), "objective.kernel.form must be one of gaussian, imq, not 'laplace'"),
+        (lambda: Langevin(temperature=-1.0), "update.temperature must not be negative, not -1.0"),
+        (lambda: FirstOrder(decay="stairs", stair=0), "update.stair must be at least 1, not 0"),
         (lambda: LogTrick("unsafe"), "objective.inner_mean must be one of safe, plain, not 'unsafe'"),
         (lambda: Samples(auxiliary=0.5), "samples.auxiliary must be a whole number or none, not 0.5"),
         (lambda: Samples(stages=()), "samples.stages must have at least one number, or be none"),

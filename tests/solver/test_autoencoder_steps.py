@@ -24,9 +24,11 @@ from autoencoding import (
 )
 from civi.errors import SettingError
 from civi.estimate import Sketch, log_ratios
+from civi.estimate.player import Training
+from civi.estimate.proposal import Reverse
 from civi.estimate.reverse import Hmc
 from civi.family import Architecture, Conditioned
-from civi.objective import PathGradient
+from civi.objective import PathGradient, ReverseBound
 from civi.parts import groups, split
 from civi.problem import AutoencoderProblem, ProblemSettings, make_problem
 from civi.problem.autoencoder import log_joint_each
@@ -239,16 +241,20 @@ def pulled_back(change, theta):
     return jax.vjp(lambda theta: split(linear_autoencoder(theta))[0], theta)[1](change)[0]
 
 
-def uivi_gradients(theta):
-    """Gradients of UIVI on many mini-batches, with one column per parameter.
+UIVI = PathGradient(Hmc(8, 1, 5))
 
-    The chains are long enough to forget the noise that made z, on which dz/dtheta depends.
+
+def pathwise_gradients(theta, objective=UIVI, inner=2):
+    """Gradients of a pathwise objective on many mini-batches, with one column per parameter.
+
+    The chains of UIVI are long enough to forget the noise that made z, on which dz/dtheta depends.
     """
-    solver = PathwiseSolver(samples=Samples(6, 2), objective=PathGradient(Hmc(8, 1, 5)), update=SGD)
+    solver = PathwiseSolver(samples=Samples(6, inner), objective=objective, update=SGD)
     problem = linear_autoencoder(theta, batch=6)
 
     def one(key):
-        state = solver.init(problem, key)._replace(player=jnp.log(0.25))
+        state = solver.init(problem, key)
+        state = state._replace(player=jnp.log(0.25)) if objective is UIVI else state
         new, _ = solver.step(split(problem)[1], state, jnp.asarray(1), key)
         return jax.flatten_util.ravel_pytree(pulled_back(minus(state.params, new.params), theta))[0]
 
@@ -266,13 +272,22 @@ def test_uivi_has_the_gradient_of_the_exact_bound(off):
     exact = jax.grad(lambda theta: linear_neg_elbo(theta, jnp.asarray(X, jnp.float32)).mean())(off)
     exact = np.asarray(jax.flatten_util.ravel_pytree(exact)[0])
     assert np.abs(exact).max() > 0.1
-    assert agrees(uivi_gradients(off), exact)
+    assert agrees(pathwise_gradients(off), exact)
+
+
+@pytest.mark.parametrize("objective", [PathGradient(), ReverseBound(Reverse(1, (3,)), Training(updates=0))])
+def test_other_pathwise_objectives_have_it_with_many_inner_samples(off, objective):
+    """The reverse model reads z and the features of its datum."""
+    exact = jax.grad(lambda theta: linear_neg_elbo(theta, jnp.asarray(X, jnp.float32)).mean())(off)
+    exact = np.asarray(jax.flatten_util.ravel_pytree(exact)[0])
+    assert agrees(pathwise_gradients(off, objective, inner=300), exact)
+    assert not agrees(pathwise_gradients(off, objective, inner=1), exact)
 
 
 def test_uivi_with_the_context_of_another_datum_has_not(off, monkeypatch):
     exact = jax.grad(lambda theta: linear_neg_elbo(theta, jnp.asarray(X, jnp.float32)).mean())(off)
     monkeypatch.setattr(Conditioned, "context", lambda self, _: jnp.roll(self.feature_N, 1, axis=0))
-    assert not agrees(uivi_gradients(off), np.asarray(jax.flatten_util.ravel_pytree(exact)[0]))
+    assert not agrees(pathwise_gradients(off), np.asarray(jax.flatten_util.ravel_pytree(exact)[0]))
 
 
 def test_encoder_scale_and_decoder_are_groups_of_their_own(problem):

@@ -288,4 +288,6 @@ def _scaled_log_sum_pairs(
     right_K = jnp.concatenate([precision_K, precision_K * m_K, constant_K, ones_K], axis=1)
     left_J = jnp.concatenate([-0.5 * x_J**2, x_J, ones_J, -reference_J[:, None]], axis=1)
     exponent_KJ = jnp.minimum(right_K @ left_J.T, LARGEST)
-    return reference_J + jnp.log(counted_K.astype(float) @ jnp.exp(exponent_KJ))
+    total_J = counted_K.astype(float) @ jnp.exp(exponent_KJ)
+    some_J = total_J > 0  # a sum of nothing has the logarithm -inf, and the gradient 0 instead of NaN
+    return reference_J + jnp.where(some_J, jnp.log(jnp.where(some_J, total_J, 1.0)), -jnp.inf)
