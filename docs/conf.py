@@ -43,6 +43,7 @@ nitpicky = True
 nitpick_ignore_regex = [("py:.*", r"(?!civi\.\w+$).*")]
 suppress_warnings = ["toc.not_readable"]
 default_role = "code"
+highlight_language = "none"
 
 # Pages: Markdown (MyST); those with a jupytext header are executed.
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
@@ -70,7 +71,7 @@ os.environ["PYTHONWARNINGS"] = "ignore:IProgress not found"
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented"
-autodoc_preserve_defaults = True
+autodoc_type_aliases = {"KeyOrSeed": "KeyOrSeed", "PRNGKeyArray": "PRNGKeyArray"}
 python_maximum_signature_line_length = 88
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
