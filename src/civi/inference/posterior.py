@@ -45,7 +45,7 @@ __all__ = [
 ]
 
 CANDIDATES = 2000
-DRAWS, SETS, EVALUATIONS = 4000, 5, 4_000_000_000
+DRAWS, SETS, FURTHER_INNER, EVALUATIONS = 4000, 5, 5000, 4_000_000_000
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -123,15 +123,17 @@ class SemiImplicitPosterior(Posterior):
 
     def diagnose(self, key: KeyOrSeed) -> Diagnosis:
         words, count = as_words(key), self._draws()
-        drawn = self._weighted_draws(words, SETS * count)
-        log_ratios = (drawn.log_p - drawn.log_q).reshape(SETS, count)
+        drawn = self._weighted_draws(words, count)
+        further = self._weighted_draws(derived(words, 4), (SETS - 1) * count, FURTHER_INNER)
+        log_ratios = drawn.log_p - drawn.log_q
+        sets = [log_ratios, *np.split(further.log_p - further.log_q, SETS - 1)]
         evidence = Evidence(
-            draws=drawn.z[:count].astype(np.float64),
-            log_ratios=log_ratios[0],
-            k_hats=np.array([smooth_weights(one).k_hat for one in log_ratios]),
-            log_q=drawn.log_q[:count],
-            log_q_fewer=drawn.log_q_fewer[:count],
-            log_q_plain=drawn.log_q_plain[:count],
+            draws=drawn.z.astype(np.float64),
+            log_ratios=log_ratios,
+            k_hats=np.array([smooth_weights(one).k_hat for one in sets]),
+            log_q=drawn.log_q,
+            log_q_fewer=drawn.log_q_fewer,
+            log_q_plain=drawn.log_q_plain,
             at_guesses=None if self.guesses is None else self._log_ratios_at(self.guesses.draws, words),
             elbo_of_guesses=None if self.guesses is None else self.guesses.elbo,
             r_hat=self.r_hat,
