@@ -15,7 +15,7 @@ import numpyro.distributions as dist
 LogDensityOfZ = Callable[[jax.Array], jax.Array]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Case:
     """A target with exact draws.
 

@@ -14,8 +14,8 @@ from scipy import stats
 
 from civi.inference import draws as drawing
 from civi.inference import fit as fitting
+from civi.inference import moments, programs, restarts, selection
 from civi.inference import posterior as posteriors
-from civi.inference import programs, restarts, selection
 from civi.inference.seeds import words_of
 from compilations import COMPILATIONS
 from fitting import short_fit
@@ -54,7 +54,7 @@ def fewer_draws():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(posteriors, "DRAWS", 200)
         patch.setattr(selection, "DRAWS", 1000)
-        patch.setattr(selection, "INNER", 2000)
+        patch.setattr(moments, "INNER", 2000)
         yield
 
 

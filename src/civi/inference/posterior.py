@@ -52,7 +52,7 @@ __all__ = [
 
 CANDIDATES = 2000
 SAVED = ("family", "guesses", "centring", "converged", "r_hat", "runs", "dim")
-DRAWS, SETS, EVALUATIONS = 4000, 5, 4_000_000_000
+DRAWS, SETS, FURTHER_INNER, EVALUATIONS = 4000, 5, 5000, 4_000_000_000
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -145,9 +145,8 @@ class SemiImplicitPosterior(Posterior):
         """
         words = as_words(key)
         drawn, evidence = self._examined(words, sets)
-        weighted = WeightedDraws(*(part[: self._draws()] for part in drawn))
         predictive_key = jax.random.wrap_key_data(jnp.asarray(derived(words, 2)[:2]))
-        groups = groups_of_draws(self.constrain, weighted, predictive_key)
+        groups = groups_of_draws(self.constrain, drawn, predictive_key)
         judged, (value, se) = _judged(evidence), mean_and_se(drawn.log_p - drawn.log_q)
         elbo = (value + log_offset(self.target), se)
         more = {"findings": judged.findings, "modes": judged.modes, "elbo": elbo}
@@ -156,15 +155,17 @@ class SemiImplicitPosterior(Posterior):
     def _examined(self, words: Words, sets: int = SETS) -> tuple[WeightedDraws, Evidence]:
         """Weighted draws, and what the checks are computed from."""
         count = self._draws()
-        drawn = self._weighted_draws(words, sets * count)
-        log_ratios = (drawn.log_p - drawn.log_q).reshape(sets, count)
+        drawn = self._weighted_draws(words, count)
+        further = self._weighted_draws(derived(words, 4), (sets - 1) * count, FURTHER_INNER) if sets > 1 else None
+        log_ratios = drawn.log_p - drawn.log_q
+        every = [log_ratios, *([] if further is None else np.split(further.log_p - further.log_q, sets - 1))]
         evidence = Evidence(
-            draws=drawn.z[:count].astype(np.float64),
-            log_ratios=log_ratios[0],
-            k_hats=np.array([smooth_weights(one).k_hat for one in log_ratios]),
-            log_q=drawn.log_q[:count],
-            log_q_fewer=drawn.log_q_fewer[:count],
-            log_q_plain=drawn.log_q_plain[:count],
+            draws=drawn.z.astype(np.float64),
+            log_ratios=log_ratios,
+            k_hats=np.array([smooth_weights(one).k_hat for one in every]),
+            log_q=drawn.log_q,
+            log_q_fewer=drawn.log_q_fewer,
+            log_q_plain=drawn.log_q_plain,
             at_guesses=None if self.guesses is None else self._log_ratios_at(self.guesses.draws, words),
             elbo_of_guesses=None if self.guesses is None else self.guesses.elbo,
             r_hat=self.r_hat,

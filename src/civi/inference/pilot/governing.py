@@ -6,21 +6,20 @@ from typing import Any
 
 import numpy as np
 
-from civi.inference.pilot.slopes import TargetSlopes
 from civi.problem.target import CurvedFrame
 from civi.problem.target.triangular import governing
 
 DRAWS, CLIPPED = 1024, 0.9
 
 
-def curved_frame(slopes: TargetSlopes, guess: Any, degrees: np.ndarray, rng: np.random.Generator) -> CurvedFrame:
+def curved_frame(slopes: Any, guess: Any, degrees: np.ndarray, rng: np.random.Generator) -> CurvedFrame:
     """The frame in which this Gaussian is standard normal; its trained part starts as the identity.
 
     Its factor is lower triangular before the rotation that takes the leading directions to the first coordinates, so
     that the other coordinates stay close to those of the target.
 
     Args:
-        slopes: log p and its gradient.
+        slopes: log p and its gradient (`TargetSlopes`).
         guess: the Gaussian, with a matrix as its factor.
         degrees: degrees of centring of the target.
         rng: draws the points at which the gradient is evaluated.
@@ -47,5 +46,6 @@ def leading_directions(w: np.ndarray, score: np.ndarray) -> np.ndarray:
     """
     r = np.where(np.isfinite(score).all(1, keepdims=True), score + w, 0)
     length = np.linalg.norm(r, axis=1, keepdims=True)
-    r = r * np.minimum(1, np.quantile(length, CLIPPED) / np.maximum(length, np.finfo(float).tiny))
+    longest = max(float(np.quantile(length, CLIPPED)), np.finfo(float).tiny)
+    r = r * longest / np.maximum(length, longest)
     return np.linalg.eigh(r.T @ r)[1][:, ::-1][:, : governing(w.shape[1])]

@@ -5,15 +5,19 @@ Given B draws z_b of N(mu, Sigma) and the scores g_b = grad log p(z_b), one upda
     score-based divergence to p on the draws  +  (2 / rate) KL(N(mu, Sigma) || .)
 
 For a Gaussian target, a large rate finds it in one update. Everything is in double precision, and several Gaussians are
-updated side by side: the leading axis S numbers them.
+updated side by side: the leading axis S numbers them. From THREADED dimensions on, each has its own thread.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
+from civi.inference.programs import side_by_side
+
+THREADED = 50
 LOG_2PI = float(np.log(2 * np.pi))
 
 
@@ -57,6 +61,14 @@ class Normals(NamedTuple):
             good: which draws count (S, B).
             rate: the rate of each Gaussian (S,).
         """
+        parts = [slice(i, i + 1) for i in range(len(z))] if z.shape[2] >= THREADED else [slice(None)]
+        each = (partial(self._part(part)._matched, z[part], score[part], good[part], rate[part]) for part in parts)
+        return Normals(*(np.concatenate(side) for side in zip(*side_by_side(list(each)), strict=True)))
+
+    def _part(self, part: slice) -> Normals:
+        return Normals(self.location[part], self.factor[part])
+
+    def _matched(self, z: np.ndarray, score: np.ndarray, good: np.ndarray, rate: np.ndarray) -> Normals:
         zbar, gbar = _means(z, good), _means(score, good)
         root, blend = np.sqrt(rate / good.sum(1))[:, None, None], (rate / (1 + rate))[:, None]
         away = np.sqrt(blend) * (self.location - zbar)
