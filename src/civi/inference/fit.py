@@ -21,7 +21,7 @@ from civi.inference.pilot.base import Guesses
 from civi.inference.pilot.gaussian import Found, Guess, Search
 from civi.inference.pilot.proper import check_proper
 from civi.inference.posterior import SemiImplicitPosterior
-from civi.inference.programs import one_blas_thread
+from civi.inference.programs import one_blas_thread, return_memory
 from civi.inference.recipe import PILOT_ROWS, check_solver, fit_settings
 from civi.inference.restarts import prepare_training, train_runs
 from civi.inference.seeds import Words, derived
@@ -109,6 +109,7 @@ def fit(
         bar.phase("evaluating")
         best = best_of(trained, found.framed, derived(words, EVALUATION))
         draws = np.stack([draw(run.family, run.target, words, SPREAD_DRAWS).z for run in trained])
+    return_memory()
     if not best.converged:
         warnings.warn(f"the fit has not converged: {best.message}; call diagnose(key) on it", stacklevel=2)
     sites = log_p.centred_sites
