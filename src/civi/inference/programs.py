@@ -1,8 +1,8 @@
 """Compiled programs of fits, kept for further fits of the same model with data of the same shapes.
 
 A program is identified by its function, the static parts of its arguments and the shapes of their arrays. Data are
-arrays, so other data of the same shapes use the same program. Only the last LARGEST programs are kept, of five to ten MB
-each; a fit has about five.
+arrays, so other data of the same shapes use the same program. Only the last LARGEST programs are kept; a fit has
+about five, of ten MB each.
 """
 
 from __future__ import annotations
