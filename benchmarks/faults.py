@@ -11,6 +11,7 @@ interrupts   SIGINT, SIGTERM and SIGHUP in every phase: one line, code 130, noth
 disk         a disk that is full from the first, second, ... write on: one line, and resumed as above
 damage       random damages (500 to each kind of file) and forged files with valid checksums: refused or without effect
 inputs       wrong options, settings, data and arguments: one line with exit code 2, or a CiviError
+hangs        50 comparisons of waveform, each of which must end within 20 minutes
 
 Parts that are in the file of --out are not repeated, so a script that was stopped continues.
 """
@@ -30,9 +31,9 @@ from rich.table import Table
 from faults_damage import KINDS as FILES
 from faults_damage import damages
 from faults_inputs import bad_inputs
-from faults_processes import RUNS, Runs, full_disks, interrupts, kills
+from faults_processes import RUNS, Runs, full_disks, hangs, interrupts, kills
 
-DEFAULTS = {"kills": 20, "interrupts": 1000, "disk": 1000, "damage": 500, "inputs": 1000}
+DEFAULTS = {"kills": 20, "interrupts": 1000, "disk": 1000, "damage": 500, "inputs": 1000, "hangs": 50}
 
 
 def parts(given: argparse.Namespace, runs: Runs) -> Iterator[tuple[str, Iterator[str]]]:
@@ -48,6 +49,8 @@ def parts(given: argparse.Namespace, runs: Runs) -> Iterator[tuple[str, Iterator
         yield "interrupts", interrupts(runs, number["interrupts"])
     if "disk" in chosen:
         yield "full disk", full_disks(runs, number["disk"])
+    if "hangs" in chosen:
+        yield "hangs", hangs(runs, number["hangs"])
     if "kills" in chosen:
         for kind in given.kinds.split(","):
             yield f"kills of the {kind}", kills(runs, kind, number["kills"])

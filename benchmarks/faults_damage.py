@@ -19,6 +19,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pyarrow.feather
+import pyarrow.parquet
 
 import civi
 from civi.errors import CiviError
@@ -35,6 +37,8 @@ from civi.problem import PosteriorProblem
 from civi.problem.target import Frame, Framed, banana
 from civi.solver import CompositionalSolver
 from civi.solver.loop import empty_history, start
+from civi.tables.files import Table
+from civi.tables.scan import LabelledTable
 from civi.update import Samples
 
 Rng = random.Random
@@ -231,6 +235,11 @@ def _read_reference(path: Path) -> Any:
     return None if found is None else (found.draws, found.r_hat, found.effective_size, found.divergences)
 
 
+def _scan(path: Path) -> Any:
+    found = LabelledTable(Table.open(path), "y").scan()
+    return found.mean, found.sd, found.train
+
+
 def _write_images(path: Path) -> None:
     header = bytes([0, 0, 8, 3]) + b"".join(size.to_bytes(4, "big") for size in (5, 4, 4))
     path.write_bytes(gzip.compress(header + bytes(range(80))))
@@ -240,7 +249,11 @@ ROWS = [(i % 2, i, -0.5 * i * i) for i in range(30)]
 CSV = "y,a,b\n" + "".join(f"{y},{a},{b}\n" for y, a, b in ROWS)
 JSON = json.dumps({"a": [row[1] for row in ROWS], "b": 0.25, "c": [[1, 2], [3, 4]]})
 REFERENCE = Reference(np.ones((2, 5, 3)), np.ones(3), np.ones(3), 0)
-SUFFIXES = {"data table": ".csv", "data object": ".json", "regression table": ".csv", "NUTS cache": ".npz"}
+ARROW = pyarrow.table({name: [row[i] for row in ROWS] for i, name in enumerate("yab")})
+SUFFIXES = {
+    **{"data table": ".csv", "data object": ".json", "regression table": ".csv", "NUTS cache": ".npz"},
+    **{"streamed CSV": ".csv", "streamed Parquet": ".parquet", "streamed Arrow": ".arrow"},
+}
 KINDS = {
     "posterior": Kind(lambda path: _posterior().save(path), _load, True),
     "forged posterior": Kind(lambda path: _posterior().save(path), _load_forged, False),
@@ -251,4 +264,7 @@ KINDS = {
     "data table": Kind(lambda path: path.write_text(CSV), read_arguments, False),
     "data object": Kind(lambda path: path.write_text(JSON), read_arguments, False),
     "regression table": Kind(lambda path: path.write_text(CSV), lambda path: read_table(path, "y"), False),
+    "streamed CSV": Kind(lambda path: path.write_text(CSV), _scan, False),
+    "streamed Parquet": Kind(lambda path: pyarrow.parquet.write_table(ARROW, path, row_group_size=10), _scan, False),
+    "streamed Arrow": Kind(lambda path: pyarrow.feather.write_feather(ARROW, path, chunksize=10), _scan, False),
 }

@@ -94,6 +94,8 @@ OPTIONS = (
     *("run regression --data absent.csv --target y", "run regression --data good.csv", "run mnist --solver nuts"),
     *("run regression --data good.csv --target z", "run regression --data good.csv --target y --hold-out 1"),
     *("run regression --data good.csv --target y --hold-out -0.1", "run regression --data . --target y"),
+    *("run star --stream", "run regression --data good.csv --target z --stream", "run regression --stream"),
+    *("run regression --data model.py --target y --stream", "run regression --data absent --target y --stream"),
     *("run regression --data good.csv --target y --hold-out nan", "run star --set", "run star --set samples"),
     *("run star --set =3", "run star --set samples=3", "run star --set samples.=3", "run star --set nothing=1"),
     *(
@@ -142,6 +144,7 @@ def commands() -> Iterator[list[str]]:
         yield ["fit", "model.py:line", "--data", name]
     for name in TABLES:
         yield ["run", "regression", "--data", f"tables/{name}", "--target", "y"]
+        yield ["run", "regression", "--data", f"tables/{name}", "--target", "y", "--stream"]
     for task in ("star", "mnist"):
         for row in settings_for(task, "civi", "default").listing():
             for value in WRONG:

@@ -201,6 +201,17 @@ def interrupts(runs: Runs, count: int) -> Iterator[str]:
             yield f"{name} in {phase}: {wrong}" if wrong else ""
 
 
+def hangs(runs: Runs, count: int) -> Iterator[str]:
+    """Repeat a comparison whose evaluation once waited for ever; each must end within LIMIT seconds."""
+    arguments = ["compare", "waveform", "--solvers", "civi,uivi", "--seeds", "2", "--steps", "200"]
+    for i in range(count):
+        folder = runs.folder / f"comparison-of-waveform-{i}"
+        shutil.rmtree(folder, ignore_errors=True)
+        ((code, errors),) = end(begin(arguments, folder, JAX_DISABLE_MOST_OPTIMIZATIONS="0"))
+        shutil.rmtree(folder, ignore_errors=True)
+        yield "" if code == 0 else f"comparison {i}: code {code}, {errors[-300:]!r}"
+
+
 def full_disks(runs: Runs, count: int) -> Iterator[str]:
     """Let the disk be full from each write on: one line, or warnings and a whole result; afterwards resume."""
     for which in range(1, count + 1):

@@ -48,8 +48,8 @@ def main() -> None:
 
 
 def one_fit(number: int, seed: int, steps: int) -> None:
-    """Fit, sample and diagnose a hierarchical regression whose number of columns depends on `number`."""
-    rng, columns = np.random.default_rng(seed), 2 + number
+    """Fit, sample and diagnose a hierarchical regression; its operations and shapes depend on `number`."""
+    rng, columns = np.random.default_rng(seed), 2 + number % 10
     x = rng.normal(size=(60, columns))
     y = x @ rng.normal(size=columns) + rng.normal(size=60)
     posterior = civi.fit(model_of(number), x, y, key=seed, steps=steps, progress=False)

@@ -14,6 +14,7 @@ import numpy as np
 from jax.sharding import Mesh
 
 from civi import interrupts
+from civi.errors import require
 from civi.experiment.checkpoint import Checkpoints, History
 from civi.experiment.context import RunContext
 from civi.experiment.plan import Plan
@@ -23,7 +24,7 @@ from civi.parallel.mesh import on_device, on_host, place, replicate_to_mesh
 from civi.parts import split
 from civi.problem import AutoencoderProblem, make_problem
 from civi.problem.target import Framed
-from civi.problem.target.feeding import feeding, log_offset, with_window
+from civi.problem.target.feeding import feeding, log_offset, streamed_part, with_window
 from civi.progress import TrainingBar, time_left
 from civi.solver import RunState, Trained, train
 from civi.solver.loop import empty_history, halted, start
@@ -67,6 +68,8 @@ def _train_on_mesh(
 ) -> Trained:
     """Train with samples and data sharded over the mesh; the result is copied back to this process's own device."""
     team, divided = context.team, plan.settings.problem.batch is not None and not context.team.whole_data
+    streamed = streamed_part(problem) is not None
+    require(not (streamed and team.whole_data), "--whole-data keeps all rows in memory, but they are read from disk")
     home = on_host(split(problem)[1])
     problem = place(problem, mesh, rows=divided)
     with team.training():

@@ -20,7 +20,7 @@ from civi.inference.pilot.base import Guesses
 from civi.inference.pilot.gaussian import Found, Guess, Search
 from civi.inference.pilot.proper import check_proper
 from civi.inference.posterior import SemiImplicitPosterior
-from civi.inference.programs import one_blas_thread
+from civi.inference.programs import one_blas_thread, return_memory
 from civi.inference.recipe import PILOT_ROWS, check_solver, fit_settings
 from civi.inference.restarts import prepare_training, train_runs
 from civi.inference.run_curve import Clock, curve_of
@@ -124,6 +124,7 @@ def fit(
         bar.phase("evaluating")
         best = best_of(trained, found.framed, derived(words, EVALUATION))
         draws = np.stack([draw(run.family, run.target, words, SPREAD_DRAWS).z for run in trained])
+    return_memory()
     if not best.converged:
         warnings.warn(f"the fit has not converged: {best.message}; call diagnose(key) on it", stacklevel=2)
     clock.end("evaluating")

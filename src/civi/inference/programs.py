@@ -1,11 +1,13 @@
 """Compiled programs of fits, kept for further fits of the same model with data of the same shapes.
 
 A program is identified by its function, the static parts of its arguments and the shapes of their arrays. Data are
-arrays, so other data of the same shapes use the same program. Only the last LARGEST programs are kept.
+arrays, so other data of the same shapes use the same program. Only the last LARGEST programs are kept; a fit has
+about five, of ten MB each.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
 import threading
@@ -19,7 +21,7 @@ import jax
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-LARGEST = 64
+LARGEST = 32
 BATCH_OF_MATRICES = re.compile(r"tensor<\d+x\d+x\d+x")
 Result = TypeVar("Result")
 _programs: OrderedDict[Any, Future[Any]] = OrderedDict()
@@ -59,6 +61,13 @@ def prepare(function: Callable[..., Any], *args: Any) -> None:
     """Compile the program of `call(function, *args)` without running it; arrays may be given by their shapes."""
     leaves, key = _key(function, args)
     _program(function, args, leaves, key)
+
+
+def return_memory() -> None:
+    """Return to the operating system what compilation has freed, which the C library of Linux would keep for later."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
 
 
 def side_by_side(tasks: Sequence[Callable[[], Result]], stop: threading.Event | None = None) -> list[Result]:

@@ -28,6 +28,8 @@ def _number(column: Any, name: str, group: Group) -> np.ndarray:
     check_present(column, name, group)
     if types.is_dictionary(column.type):
         column = column.dictionary_decode()
+    if types.is_decimal(column.type):
+        column = column.cast(pyarrow().float64())
     if not (types.is_integer(column.type) or types.is_floating(column.type) or types.is_boolean(column.type)):
         raise DataError(f"{group.file}: {_first_text(column, name, group)}: encode or drop this column")
     kind = np.float32 if types.is_floating(column.type) and column.type.bit_width <= 32 else np.float64

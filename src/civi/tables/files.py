@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any, NamedTuple
 from civi.errors import DataError, unknown
 
 CSV_BLOCK = 1 << 23
+WRONG_NUMBER = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+)")
 END = 1 << 16
 SUFFIXES = {
     ".parquet": "parquet",
@@ -197,24 +199,19 @@ def _read_csv(group: Group, columns: list[str], names: list[str]) -> Any:
         content.seek(start)
         block = content.read(end - start)
 
-    refused: list[str] = []
-
-    def refuse(row: Any) -> str:
-        number = group.first + (row.number or 1) - 1
-        refused.append(f"{group.file}: row {number} has {row.actual_columns} values, not {row.expected_columns}")
-        return "error"
-
     try:
         found = csv.read_csv(
             pyarrow().BufferReader(block),
             read_options=csv.ReadOptions(column_names=names, use_threads=False, block_size=2 * len(block) + 1),
-            parse_options=csv.ParseOptions(invalid_row_handler=refuse, ignore_empty_lines=False),
+            parse_options=csv.ParseOptions(ignore_empty_lines=False),
             convert_options=csv.ConvertOptions(include_columns=columns, strings_can_be_null=True),
         )
     except pyarrow().ArrowInvalid as error:
-        if not refused:
-            raise
-        raise DataError(refused[0]) from error
+        if place := WRONG_NUMBER.search(str(error)):
+            row, expected, actual = map(int, place.groups())
+            where = f"{group.file}: row {group.first + row - 1}"
+            raise DataError(f"{where} has {actual} values, not {expected}") from error
+        raise
     if found.num_rows != group.rows:
         last = group.first + group.rows - 1
         raise DataError(f"{group.file}: rows {group.first} to {last} contain a line break inside of quotes: remove it")
