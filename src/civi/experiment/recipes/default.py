@@ -7,7 +7,8 @@ Family: the scale depends on eps. Training starts with many narrow conditionals 
     Regressions also have correlations, in a frame, because their posterior has one mode and many dimensions.
 Pilot: Laplace for regressions, so that the scale of the data does not matter. Mean field has no pilot: its coordinates
     would be independent in the frame of the pilot instead of the user's coordinates.
-Update: Adam with learning rate 1e-2 and cosine decay to 0.
+Update: Adam with learning rate 1e-2 and cosine decay to 0. DIVI has 2e-3 and clipping: its network must follow q, and
+    with 1e-2 it diverges on the banana.
 Autoencoders: the noise enters at the last hidden layer, where a pair costs little and the mixing is used. The scales
     depend on x. There is no tracker: keeping a batch for several steps costs more than tracking gains. Adam 1e-3.
     Images use small batches, Adam 2e-3 and a warm-up. Without warm-up, a dimension of z occasionally collapses in the
@@ -61,6 +62,7 @@ AUTOENCODERS: dict[str, Autoencoding] = {
     "fashion-mnist": IMAGES,
     "ptb": TEXT,
 }
+SLOW: dict[str, FirstOrder] = {"divi": FirstOrder(learning_rate=2e-3, clip=10.0)}
 TOY_STEPS, TOY_SAMPLES = 6000, Samples(stages=(50, 100, 400))
 REGRESSIONS = {"spam": 3, "nodal": 3, "nodal-25": 3, "waveform": 10, "regression": 10}
 
@@ -73,13 +75,14 @@ def default(task: str, solver: str) -> Settings | Nuts:
         return Nuts()
     if task not in REGRESSIONS:
         return _toy(solver)
-    method = SOLVERS[solver](Architecture.in_frame(REGRESSIONS[task]))
+    defaults = Defaults(update=SLOW.get(solver, FirstOrder()))
+    method = SOLVERS[solver](Architecture.in_frame(REGRESSIONS[task]), defaults)
     return Settings.of(method) if solver == "mfvb" else Settings.of(method, pilot=Laplace())
 
 
 def _toy(solver: str) -> Settings:
     """Use the same steps and growing inner samples for every solver."""
-    method = SOLVERS[solver](Architecture(), Defaults(TOY_SAMPLES))
+    method = SOLVERS[solver](Architecture(), Defaults(TOY_SAMPLES, SLOW.get(solver, FirstOrder())))
     return Settings(method.family, replace(method.solver, steps=TOY_STEPS))
 
 
