@@ -47,10 +47,11 @@ class Proposal:
     """grad_z log mean_k q(eps_k) q(z_j | eps_k) / tau(eps_k | z_j) with eps_k ~ tau( . | z_j), which is held constant.
 
     tau is trained by maximum likelihood on joint draws (eps, z) of q. As it is a distribution over eps for every z, it
-    finds the few eps that could have made z, where fresh samples of the prior mostly miss them.
+    finds the few eps that could have made z, where fresh samples of the prior mostly miss them. Without the own noise
+    and with few draws, q can shrink away from what tau proposes, as with the plain mean of the log trick.
     """
 
-    own: Own = False
+    own: Own = True
     reverse: Annotated[Reverse, "The reverse model."] = field(default_factory=Reverse)
     training: Annotated[Training, "How the reverse model is trained."] = field(default_factory=Training)
 

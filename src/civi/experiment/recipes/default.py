@@ -12,7 +12,8 @@ Bayesian neural networks: hundreds of weights, so a pair must cost little: diago
     exp(-8 / 2), as in KSIVI, so that training first finds weights that fit.
 Pilot: Laplace for regressions, so that the scale of the data does not matter. Mean field has no pilot: its coordinates
     would be independent in the frame of the pilot instead of the user's coordinates.
-Update: Adam with learning rate 1e-2 and cosine decay to 0.
+Update: Adam with learning rate 1e-2 and cosine decay to 0. DIVI has 2e-3 and clipping: its network must follow q, and
+    with 1e-2 it diverges on the banana.
 Autoencoders: the noise enters at the last hidden layer, where a pair costs little and the mixing is used. The scales
     depend on x. There is no tracker: keeping a batch for several steps costs more than tracking gains. Adam 1e-3.
     Images use small batches, Adam 2e-3 and a warm-up. Without warm-up, a dimension of z occasionally collapses in the
@@ -67,6 +68,7 @@ AUTOENCODERS: dict[str, Autoencoding] = {
     "fashion-mnist": IMAGES,
     "ptb": TEXT,
 }
+SLOW: dict[str, FirstOrder] = {"divi": FirstOrder(learning_rate=2e-3, clip=10.0)}
 TOY_STEPS, TOY_SAMPLES = 6000, Samples(stages=(50, 100, 400))
 RING = Architecture(hidden=(100, 100), scale=1.0, spread=4.0)
 REGRESSIONS = {"spam": 3, "nodal": 3, "nodal-25": 3, "waveform": 10, "regression": 10}
@@ -88,13 +90,15 @@ def default(task: str, solver: str) -> Settings | Nuts:
         return fit_settings(solver, DIFFUSIONS[task])
     if task not in REGRESSIONS and task not in DIFFUSIONS:
         return _toy(task, solver)
-    method = SOLVERS[solver](Architecture.in_frame(REGRESSIONS.get(task, 3)))
+    defaults = Defaults(update=SLOW.get(solver, FirstOrder()))
+    method = SOLVERS[solver](Architecture.in_frame(REGRESSIONS.get(task, 3)), defaults)
     return Settings.of(method) if solver == "mfvb" else Settings.of(method, pilot=Laplace())
 
 
 def _toy(task: str, solver: str) -> Settings:
     """Use the same steps and growing inner samples for every solver."""
-    method = SOLVERS[solver](RING if task == "eight-gaussians" else Architecture(), Defaults(TOY_SAMPLES))
+    family, update = RING if task == "eight-gaussians" else Architecture(), SLOW.get(solver, FirstOrder())
+    method = SOLVERS[solver](family, Defaults(TOY_SAMPLES, update))
     return Settings(method.family, replace(method.solver, steps=TOY_STEPS))
 
 

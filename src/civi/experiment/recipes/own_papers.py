@@ -50,7 +50,7 @@ def _bsivi(steps: int, inner: int, learning_rate: float) -> Settings:
 
 
 def _aisivi(inner: int, layers: int, learning_rate: float) -> Settings:
-    proposal = Proposal(reverse=Reverse(layers, (64, 64)), training=Training(learning_rate=learning_rate))
+    proposal = Proposal(own=False, reverse=Reverse(layers, (64, 64)), training=Training(learning_rate=learning_rate))
     return _settings(NARROW, 4000, Samples(128, inner), PathGradient(proposal), _tenth(0.01))
 
 
