@@ -52,7 +52,7 @@ bibtex_bibfiles = ["references.bib"]
 bibtex_default_style = "plain"
 nb_execution_mode = "cache"
 nb_execution_cache_path = str(CACHE / "pages" / source_digest())
-nb_execution_timeout = 600
+nb_execution_timeout = 1800
 nb_execution_in_temp = True
 nb_execution_raise_on_error = True
 nb_execution_show_tb = True
@@ -66,6 +66,7 @@ os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
 os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
 os.environ["COLUMNS"] = "80"
 os.environ["PYTHONWARNINGS"] = "ignore:IProgress not found"
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 
 # API reference
 autodoc_member_order = "bysource"
