@@ -108,7 +108,8 @@ def write_page(results: Sequence[Result], page: Path, figure: str, seconds: floa
         refused = "; ".join(
             f"{one['solver']} ({one['refused']})" for one in cells if "refused" in one and one["kind"] == "equal"
         )
-        parts += [f"### {task}", TASKS[task].summary + ".", table(task, cells), published(task)]
+        summary = TASKS[task].summary
+        parts += [f"### {task}", f"{summary[0].upper()}{summary[1:]}.", table(task, cells), published(task)]
         parts += [PUBLISHED["remarks"].get(task, ""), f"Left out: {refused}." if refused else ""]
     body = "\n\n".join(part for part in parts if part)
     before, after = text.split(BEGIN)[0], text.split(END)[1]
