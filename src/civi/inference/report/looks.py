@@ -7,7 +7,7 @@ blindness, and stand out by at least 3 to 1 from a white and from a dark ground 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from civi.page import Pen
 
@@ -24,7 +24,7 @@ class Look(NamedTuple):
         return {"colour": self.colour, "dash": " ".join(f"{length:g}" for length in self.dash)}
 
     @property
-    def matplotlib(self) -> dict[str, object]:
+    def matplotlib(self) -> dict[str, Any]:
         """The look for a line of Matplotlib."""
         return {"color": self.colour, "linestyle": (0, self.dash) if self.dash else "-"}
 
