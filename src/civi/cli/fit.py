@@ -146,8 +146,6 @@ def _line(error: BaseException, file: Path) -> str:
 def _finish(posterior: SemiImplicitPosterior, folder: Path, keys: Any, settings: dict[str, Any], report: bool) -> None:
     """Write the result files and the report, and show the summary."""
     from civi.experiment import run_folder  # noqa: PLC0415 start-up time
-    from civi.experiment.report.run_report import loading, write_run_report  # noqa: PLC0415 start-up time
-    from civi.inference.report.gather import gathered  # noqa: PLC0415 start-up time
     from civi.inference.run_curve import Clock  # noqa: PLC0415 start-up time
     from civi.progress import console  # noqa: PLC0415 start-up time
 
@@ -161,21 +159,21 @@ def _finish(posterior: SemiImplicitPosterior, folder: Path, keys: Any, settings:
         write_json(folder / "metrics.json", _metrics(posterior, diagnosis, elbo))
         clock.end("diagnosing")
         if report:
-            content = gathered(
-                posterior,
-                data,
-                f"Fit of {settings['model']}",
-                solver=settings["solver"],
-                findings=diagnosis.findings,
-                modes=diagnosis.modes,
-                elbo=tuple(elbo),
-                phases=posterior.phases | clock.phases,
-                settings=settings,
-                code=loading(folder, ", model, **data"),
-            )
-            write_run_report(content, folder)
+            found = {"findings": diagnosis.findings, "modes": diagnosis.modes, "elbo": tuple(elbo)}
+            _write_report(posterior, data, folder, settings, found | {"phases": posterior.phases | clock.phases})
     screen.print(_summary(data), diagnosis)
     screen.print(f"elbo {elbo.value:.4f} ± {elbo.se:.4f}; {posterior.message}; files are in {folder}", soft_wrap=True)
+
+
+def _write_report(
+    posterior: SemiImplicitPosterior, data: Any, folder: Path, settings: dict[str, Any], found: dict[str, Any]
+) -> None:
+    """Write the report; `found` are the results of the checks and the seconds by phase."""
+    from civi.experiment.report.run_report import loading, write_run_report  # noqa: PLC0415 start-up time
+    from civi.inference.report.gather import gathered  # noqa: PLC0415 start-up time
+
+    record = {"solver": settings["solver"], "settings": settings, "code": loading(folder, ", model, **data")}
+    write_run_report(gathered(posterior, data, f"Fit of {settings['model']}", **record, **found), folder)
 
 
 def _metrics(posterior: SemiImplicitPosterior, diagnosis: Any, elbo: Any) -> dict[str, Any]:
