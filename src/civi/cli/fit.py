@@ -146,10 +146,8 @@ def _line(error: BaseException, file: Path) -> str:
 
 def _finish(posterior: SemiImplicitPosterior, folder: Path, keys: Any, settings: dict[str, Any], report: bool) -> None:
     """Write the result files and the report, and show the summary."""
-    from civi.experiment.report.run_report import loading, write_run_report  # noqa: PLC0415 start-up time
     from civi.inference.data_groups import axes_of  # noqa: PLC0415 start-up time
     from civi.inference.labelled import datasets, tree_of, write_tree  # noqa: PLC0415 start-up time
-    from civi.inference.report.gather import gathered  # noqa: PLC0415 start-up time
     from civi.inference.run_curve import Clock  # noqa: PLC0415 start-up time
     from civi.progress import console  # noqa: PLC0415 start-up time
 
@@ -163,21 +161,21 @@ def _finish(posterior: SemiImplicitPosterior, folder: Path, keys: Any, settings:
         write_json(folder / "metrics.json", _metrics(posterior, diagnosis, elbo))
         clock.end("diagnosing")
         if report:
-            content = gathered(
-                posterior,
-                groups,
-                f"Fit of {settings['model']}",
-                solver=settings["solver"],
-                findings=diagnosis.findings,
-                modes=diagnosis.modes,
-                elbo=tuple(elbo),
-                phases=posterior.phases | clock.phases,
-                settings=settings,
-                code=loading(folder, ", model, **data"),
-            )
-            write_run_report(content, folder)
+            found = {"findings": diagnosis.findings, "modes": diagnosis.modes, "elbo": tuple(elbo)}
+            _write_report(posterior, groups, folder, settings, found | {"phases": posterior.phases | clock.phases})
     screen.print(_summary(groups["posterior"]), diagnosis)
     screen.print(f"elbo {elbo.value:.4f} ± {elbo.se:.4f}; {posterior.message}; files are in {folder}", soft_wrap=True)
+
+
+def _write_report(
+    posterior: SemiImplicitPosterior, groups: Any, folder: Path, settings: dict[str, Any], found: dict[str, Any]
+) -> None:
+    """Write the report; `found` are the results of the checks and the seconds by phase."""
+    from civi.experiment.report.run_report import loading, write_run_report  # noqa: PLC0415 start-up time
+    from civi.inference.report.gather import gathered  # noqa: PLC0415 start-up time
+
+    record = {"solver": settings["solver"], "settings": settings, "code": loading(folder, ", model, **data")}
+    write_run_report(gathered(posterior, groups, f"Fit of {settings['model']}", **record, **found), folder)
 
 
 def _metrics(posterior: SemiImplicitPosterior, diagnosis: Any, elbo: Any) -> dict[str, Any]:
