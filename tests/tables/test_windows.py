@@ -61,6 +61,9 @@ def test_a_resumed_feed_has_the_same_windows():
     for done in (0, 7, 23, 29):
         with Feed(windows(), load) as resumed:
             jax.tree.map(np.testing.assert_array_equal, jax.tree.map(np.asarray, resumed.at(done)[0]), seen[done])
+    with Feed(windows(), load) as jumping:
+        for done in (0, 23, 25, 3, 29):
+            np.testing.assert_array_equal(jumping.at(done)[0].rows, seen[done].rows)
     assert any((seen[0].rows != seen[done].rows).any() for done in seen)
     with Feed(windows(seed=1), load) as other:
         assert (np.asarray(other.at(0)[0].rows) != seen[0].rows).any()

@@ -82,6 +82,10 @@ class Feed:
         return next((device for device, (first, last) in self._first_row.items() if first <= row < last), False)
 
     def _fill(self, exchange: int) -> None:
+        """Read the whole window of this exchange."""
+        for coming in self._coming.values():
+            coming.cancel()
+        self._coming.clear()
         for device, (first, last) in self._first_row.items():
             slots = range(first // self._windows.depth, last // self._windows.depth)
             rows = np.concatenate([self._piece(slot, self._windows.visit(slot, exchange))() for slot in slots])
