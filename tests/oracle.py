@@ -22,7 +22,7 @@ EXPLICIT = ("mfvb", "fullrank")
 SMALL_FLOW = ["reverse.layers=2", "reverse.hidden=16"]
 FIELD: dict[str, list[str]] = {
     "bsivi": ["samples.outer=64"],
-    "aisivi": ["samples.inner=8", *(f"objective.score.{text}" for text in SMALL_FLOW)],
+    "aisivi": ["samples.inner=8", "objective.score.own=false", *(f"objective.score.{text}" for text in SMALL_FLOW)],
     "iwhvi": ["samples.outer=64", "samples.inner=4", *(f"objective.{text}" for text in SMALL_FLOW)],
     "divi": ["objective.score.hidden=16", "objective.score.training.draws=256"],
     "kpg": ["samples.outer=64"],

@@ -70,9 +70,10 @@ def test_few_fresh_samples_are_drawn_to_the_score_of_their_own_conditional(famil
 def test_blocks_of_inner_samples_give_the_same_score(family, outer, monkeypatch):
     z_J, _ = family.push(outer)
     draws = draws_of(family, outer, jax.random.key(3), inner=50)
-    whole = Fresh().estimate((), family, z_J, draws).score_J
+    whole = jax.jit(lambda: Fresh().estimate((), family, z_J, draws).score_J)()
     monkeypatch.setattr("civi.estimate.log_ratio.FLOATS", 7 * OUTER)
-    np.testing.assert_allclose(Fresh().estimate((), family, z_J, draws).score_J, whole, rtol=1e-4, atol=1e-5)
+    blocks = jax.jit(lambda: Fresh().estimate((), family, z_J, draws).score_J)()
+    np.testing.assert_allclose(blocks, whole, rtol=1e-4, atol=1e-5)
 
 
 def sums_over_samples(family, z, own_eps, past_eps, last_eps):
@@ -94,14 +95,16 @@ def test_a_bank_divides_fresh_or_all_numerators_by_the_density_of_all_its_steps(
     found = {}
     for numerators in ("all", "fresh"):
         score = Banked(2, numerators)
-        state = score.init(family, steps[0])
+        state = jax.jit(lambda score=score: score.init(family, steps[0]))()
+        estimate = jax.jit(lambda state, draws, score=score: score.estimate(state, family, z_J, draws))
         for draws in steps:
-            scored = score.estimate(state, family, z_J, draws)
+            scored = estimate(state, draws)
             state = scored.state
             assert np.isfinite(scored.score_J).all()
         found[numerators] = scored.score_J
     past_eps, last_eps = jnp.concatenate([draws.inner_eps for draws in steps[:-1]]), steps[-1].inner_eps
-    every, fresh = jax.vmap(lambda z, own: sums_over_samples(family, z, own, past_eps, last_eps))(z_J, outer.eps)
+    sums = jax.jit(jax.vmap(lambda z, own: sums_over_samples(family, z, own, past_eps, last_eps)))
+    every, fresh = sums(z_J, outer.eps)
     np.testing.assert_allclose(found["all"], every, rtol=1e-3, atol=1e-4)
     np.testing.assert_allclose(found["fresh"], fresh, rtol=1e-3, atol=1e-4)
     assert not np.allclose(every, fresh, atol=1e-2)
@@ -137,10 +140,10 @@ def test_the_weights_of_a_proposal_average_to_the_density(family, outer, flow):
 
 def test_a_flow_has_the_density_that_it_draws_from(flow):
     condition_J = jax.random.normal(jax.random.key(9), (4, 2))
-    eps_JK, log_tau_JK = flow.draw(condition_J, jax.random.key(10), 5)
-    again = jax.vmap(flow.log_prob, in_axes=(1, None), out_axes=1)(eps_JK, condition_J)
-    np.testing.assert_allclose(again, log_tau_JK, rtol=1e-4, atol=1e-4)
-    assert not np.allclose(flow.log_prob(eps_JK[:, 0], condition_J[::-1]), log_tau_JK[:, 0], atol=1e-2)
+    eps_JK, log_tau_JK = jax.jit(lambda: flow.draw(condition_J, jax.random.key(10), 5))()
+    log_prob = jax.jit(jax.vmap(flow.log_prob, in_axes=(1, None), out_axes=1))
+    np.testing.assert_allclose(log_prob(eps_JK, condition_J), log_tau_JK, rtol=1e-4, atol=1e-4)
+    assert not np.allclose(log_prob(eps_JK, condition_J[::-1]), log_tau_JK, atol=1e-2)
 
 
 def test_training_a_flow_finds_the_reverse_conditional(family):
