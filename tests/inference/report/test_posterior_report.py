@@ -20,6 +20,7 @@ def test_the_report_of_a_posterior_has_its_draws_checks_and_data(tmp_path):
     page = (tmp_path / "fit.html").read_text(encoding="utf-8")
     figures = PageReader(page).figures
     drawn = unpacked(figures["joint-chart"]["arrays"][0][content.names.index("a")])
-    assert np.isin(np.round(drawn, 3), np.round(content.draws[:, content.names.index("a")], 3)).mean() > 0.95
+    some = np.linspace(0, len(content.draws) - 1, len(drawn)).astype(int)
+    np.testing.assert_allclose(drawn, content.draws[some, content.names.index("a")], atol=1e-4)
     assert rows_of(page, "parameters-table")[0][1] == f"{np.mean(content.draws[:, 0], dtype=np.float64):.4g}"
     assert "Fit of line" in PageReader(page).all("h1")[0][1]
