@@ -53,7 +53,7 @@ def test_wrong_data_is_refused(failing, tmp_path, name):
         ("--set update.learning_rate=1e39", "update.learning_rate must be at most 3.40282e+38 in absolute value"),
         ("--set update.power=nan", "update.power must be finite, not 'nan'"),
         ("--set update.power=-1", "update.power must not be negative, not -1.0"),
-        ("--set update.decay=nan", "update.decay must be one of cosine, hold, power, constant, not 'nan'"),
+        ("--set update.decay=nan", "update.decay must be one of cosine, hold, power, stairs, constant, not 'nan'"),
         ("--set family.hidden=", "family.hidden must be comma-separated whole numbers, not ''"),
         ("--set update.l2_decoder=1", "unknown setting 'update.l2_decoder': did you mean "),
         (

@@ -197,7 +197,7 @@ def test_the_family_of_every_solver_is_saved_bit_for_bit(solver, tmp_path):
     assert (loaded.guesses, loaded.converged, loaded.r_hat) == (None, None, None)
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("solver", [name for name in SOLVERS if name != "pvi"])  # particles cannot depend on x
 def test_the_encoder_of_every_solver_is_saved_bit_for_bit(solver, tmp_path):
     shape = replace(settings_for("mnist", solver, "default").family, **SMALL)
     family, decoder = filled(shape, Images(jnp.asarray(BITS, jnp.uint8)))
@@ -236,7 +236,7 @@ def test_a_file_of_format_version_1_is_refused_in_one_line(sampled, tmp_path):
     with pytest.raises(DataError) as refused:
         civi.load(path)
     assert str(refused.value) == (
-        f"{path} has version 1 of the format, written by civi 0.0.9, but this civi reads version 3: use civi 0.0.9, "
+        f"{path} has version 1 of the format, written by civi 0.0.9, but this civi reads version 4: use civi 0.0.9, "
         "or fit again"
     )
 

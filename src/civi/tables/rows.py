@@ -44,6 +44,14 @@ class Rows:
     Args:
         path: the file or the folder.
         columns: a list of names, for an array (N, C), or one name, for an array (N,). Whole numbers stay whole.
+
+    Example:
+        >>> import civi, pathlib, tempfile
+        >>> file = pathlib.Path(tempfile.mkdtemp()) / "table.csv"
+        >>> _ = file.write_text("a,b,y\\n0.5,1.5,0\\n2.5,3.5,1\\n")
+        >>> x = civi.Rows(file, ["a", "b"])
+        >>> len(x), x.columns
+        (2, ['a', 'b'])
     """
 
     path: str | Path

@@ -47,6 +47,14 @@ LOOKS = {
     "cadam": Look(BROWN, DOTTED),
     "mfvb": Look(VIOLET),
     "fullrank": Look(VIOLET, DASHED),
+    "bsivi": Look(ORANGE, DASHED),
+    "aisivi": Look(ORANGE, DOTTED),
+    "iwhvi": Look(PINK, DASHED),
+    "divi": Look(PINK, DOTTED),
+    "kpg": Look(VIOLET, DOTTED),
+    "ksivi": Look(BLUE, DOTTED),
+    "sivi-sm": Look(GREY, DASHED),
+    "pvi": Look(GREY, DOTTED),
 }
 REFERENCE = LOOKS["nuts"]
 OTHERS = tuple(
