@@ -41,7 +41,6 @@ extensions = [
 exclude_patterns = ["_build", "_cache", "figures"]
 nitpicky = True
 nitpick_ignore_regex = [("py:.*", r"(?!civi\.\w+$).*")]
-suppress_warnings = ["toc.not_readable"]
 default_role = "code"
 highlight_language = "none"
 

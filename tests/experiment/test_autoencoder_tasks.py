@@ -287,7 +287,7 @@ def test_a_run_killed_while_a_batch_is_kept_goes_on_to_the_same_bits(mnist, vict
     assert str(STEPS) not in steps
     monkeypatch.setitem(TASKS, "mnist", Ready(ImagesOnly("mnist", load=few_images)))
     monkeypatch.setattr(civi.experiment.run, "draw_history", lambda *_: None)
-    assert invoke([*command("mnist", folder, OF_IMAGES, *OFTEN), "--resume"]).exit_code == 0
+    assert invoke([*command("mnist", folder, OF_IMAGES, *OFTEN), "--resume", "--no-report"]).exit_code == 0
     expected, got = arrays(mnist, STEPS), arrays(folder, STEPS)
     assert expected.keys() == got.keys()
     assert [name for name in expected if expected[name].tobytes() != got[name].tobytes()] == []

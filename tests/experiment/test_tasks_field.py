@@ -17,7 +17,7 @@ from civi.inference.nuts import Nuts, Reference
 from civi.inference.pilot import Gaussian, NoPilot
 from civi.inference.recipe import fit_settings
 from civi.problem import PosteriorProblem
-from civi.problem.target import Frame, Framed, eight_gaussians, student
+from civi.problem.target import CurvedFrame, Framed, eight_gaussians, student
 
 
 def test_shares_of_modes_are_equal_for_exact_draws_and_zero_for_a_lost_mode():
@@ -76,11 +76,11 @@ def test_default_settings_of_the_new_tasks():
 
 def test_a_posterior_keeps_the_trained_frame():
     target = eight_gaussians()
-    frame = Frame(jnp.array([1.0, -1.0]), jnp.array([[2.0, 0.0], [0.5, 0.7]])).adaptive()
+    frame = CurvedFrame.of(np.array([1.0, -1.0]), np.array([[2.0, 0.0], [0.5, 0.7]])).adaptive()
     frame = replace(frame, lower=jnp.array([[9.0, 9.0], [0.3, 9.0]]))
     problem = PosteriorProblem(Architecture().init(2, jax.random.key(0)), Framed.at(target, frame))
     settled = posterior_of(problem).target
-    assert isinstance(settled.frame, Frame)
+    assert isinstance(settled.frame, CurvedFrame)
     w = jnp.array([0.4, -1.3])
     assert settled.log_prob(w) == pytest.approx(float(problem.target.log_prob(w)), rel=1e-5)
     assert settled.log_prob(w) != pytest.approx(float(Framed.at(target, frame.frame).log_prob(w)), rel=1e-2)

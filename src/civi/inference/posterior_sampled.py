@@ -68,7 +68,8 @@ class SampledPosterior(Posterior):
 
     def groups(self, key: KeyOrSeed, count: int) -> Groups:
         """All stored chains, in the names and space of the user's parameters; `key` and `count` are ignored."""
-        return {"posterior": named(jax.vmap(jax.vmap(self.constrain))(jnp.asarray(self.reference.draws)))}
+        draws = jax.vmap(jax.vmap(self.constrain))(jnp.asarray(self.reference.draws))
+        return {"posterior": {name: np.asarray(value) for name, value in named(draws).items()}}
 
     def content(self, key: KeyOrSeed, title: str = "") -> Content:
         found = gathered(

@@ -3,7 +3,6 @@
 import jax
 import numpy as np
 
-from civi.inference.report.gather import groups_of
 from civi.page.data import unpacked
 from exact_posterior import X, Y, exact, line
 from page_reader import PageReader, rows_of
@@ -12,7 +11,7 @@ from page_reader import PageReader, rows_of
 def test_the_report_of_a_posterior_has_its_draws_checks_and_data(tmp_path):
     posterior = exact(line, X, Y)
     content = posterior.content(3)
-    groups = groups_of(posterior.to_inference_data(jax.random.key(3), 50))
+    groups = posterior.groups(jax.random.key(3), 50)
     assert sorted(content.names) == sorted(groups["posterior"])
     np.testing.assert_array_equal(content.observed["y"], Y.astype(np.float32).reshape(-1))
     assert [finding.name for finding in content.findings] == [f.name for f in posterior.diagnose(3).findings]
