@@ -185,7 +185,7 @@ class TestFiles:
         assert table["status"] == "finished"
         assert "tracker.steps" not in table
         assert table["kl"].split(" ± ") == [f"{metrics['kl']:.4f}", f"{metrics['kl_se']:.4f}"]
-        ending = f"finished {STEPS} steps; files are in {folder}"
+        ending = f"finished {STEPS} steps; files are in {folder}, figures are in {folder}/figures"
         assert output.splitlines()[-1] == ending
 
 
