@@ -43,7 +43,7 @@ def fit_settings(solver: str, dim: int, steps: int | None = None, batch: int | N
         method.family,
         replace(method.solver, steps=steps or STEPS),
         ProblemSettings(batch=batch),
-        Gaussian(batch=None if batch is None else PILOT_ROWS),
+        Gaussian(batch=None if batch is None else PILOT_ROWS, curved=method.family.mixing != "constant"),
     )
 
 

@@ -9,7 +9,7 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from civi.family import SemiImplicit
+from civi.family import MixingNetwork, SemiImplicit
 from civi.inference.draws import weigh
 from civi.inference.moments import finite_mean, look, matched
 from civi.inference.restarts import Run
@@ -37,7 +37,7 @@ def best_of(runs: Sequence[Run], framed: Framed, words: Words) -> Run:
     if found.elbo < least:
         message = f"{best.message}; the Gaussian of the pilot has a higher ELBO and is returned"
         return replace(best, family=as_gaussian(best.family), target=pilot, message=message)
-    if framed.rows > ROWS_FOR_MOMENTS:
+    if framed.rows > ROWS_FOR_MOMENTS or not isinstance(best.family.mixing, MixingNetwork):
         return best
     return replace(best, family=matched(best.family, best.target, found, derived(words, 4), least)[0])
 

@@ -72,6 +72,7 @@ class Gaussian:
     starts: Annotated[int, "Climbs from points in (-2, 2), and as many again from a wider region."] = 4
     iterations: Annotated[int, "Largest number of updates per climb."] = 40
     batch: Annotated[int | None, "Rows of data for the climbs, if the target has more; none uses all."] = None
+    curved: Annotated[bool, "Whether the trained frame may bend; without it, a Gaussian family stays Gaussian."] = True
 
     def __post_init__(self) -> None:
         check_settings(self, "pilot")
@@ -109,8 +110,8 @@ class Gaussian:
             vector, columns = jnp.zeros(dim), jnp.zeros((dim, RANK if dim > DENSE else dim))
             low_rank = LowRankFrame(vector, vector, columns, columns[0])
             curved = CurvedFrame(vector, columns, vector[0], TriangularMap.identity(dim))
-            frame: Any = low_rank if dim > DENSE else curved
-            return Framed(target, frame.adaptive(), jnp.zeros(()), vector)
+            frame: Any = low_rank.adaptive() if dim > DENSE else curved.adaptive(self.curved)
+            return Framed(target, frame, jnp.zeros(()), vector)
 
         return eqx.filter_eval_shape(framed, target)
 
@@ -124,7 +125,8 @@ class Gaussian:
         slopes = TargetSlopes(target, starts * draws, some, derived(words, 1) if some else None)
         all_rows = slopes if some is None else TargetSlopes(target, draws)
         all_rows = SlopesByPasses(target, draws) if streamed else all_rows
-        return Search(slopes, all_rows, sites_of(target), dim, starts, draws, generator(derived(words, 2)))
+        rng = generator(derived(words, 2))
+        return Search(slopes, all_rows, sites_of(target), dim, starts, draws, rng, self.curved)
 
 
 @dataclass(frozen=True)
@@ -138,6 +140,7 @@ class Search:
     starts: int
     draws: int
     rng: np.random.Generator
+    curved: bool = True
 
     def run(self, iterations: int) -> tuple[Guess, np.ndarray, list[Guess]]:
         """The best Gaussian, its degrees of centring, and all Gaussians that were found with these degrees."""
@@ -165,7 +168,8 @@ class Search:
         is_dense, arguments = best.factor.ndim == 2, (self.all_rows, best, degrees)
         frame: Any = curved_frame(*arguments, self.rng) if is_dense else low_rank_frame(*arguments)
         log_p, slope = self.all_rows.at(np.asarray(frame.location)[None], degrees[None])
-        adaptive, seen = frame.adaptive(), at_degrees(target, degrees)
+        adaptive = frame.adaptive(self.curved) if is_dense else frame.adaptive()
+        seen = at_degrees(target, degrees)
         if isinstance(seen, StreamedModel):
             seen, log_p = seen.moved(frame.location, log_p[0]), np.zeros(1)
             on_sample = replace(self.slopes, target=seen).at(np.asarray(frame.location)[None], degrees[None])[1]

@@ -59,9 +59,9 @@ class CurvedFrame(eqx.Module):
         """From the target's coordinates z to frame coordinates w."""
         return self.curve.inward(jnp.linalg.solve(self.factor, (z - self.location).T).T)
 
-    def adaptive(self) -> AdaptiveFrame:
-        """A frame that starts as this one and is trained."""
-        return AdaptiveFrame(self, on_device(np.zeros(self.factor.shape)), self.curve)
+    def adaptive(self, curved: bool = True) -> AdaptiveFrame:
+        """A frame that starts as this one and is trained; without `curved`, T is not."""
+        return AdaptiveFrame(self, on_device(np.zeros(self.factor.shape)), self.curve, curved)
 
 
 class LowRankFrame(eqx.Module):
@@ -94,12 +94,14 @@ class AdaptiveFrame(eqx.Module):
     """z = location + F L T(w) with L trained and unit lower triangular, and T a trained TriangularMap.
 
     The conditional is diagonal in w, so the pairs log q(w_j | eps_k) need no inverse of F or L. Because det L = 1,
-    common scales are learnt by the conditional, and scales that depend on global coordinates by T.
+    common scales are learnt by the conditional, and scales that depend on global coordinates by T. Without `curved`, T
+    keeps its values: with the identity, the distribution of z for a Gaussian w stays Gaussian.
     """
 
     frame: CurvedFrame = constant()
     lower: Float[Array, "D D"] = trained("frame")
     curve: TriangularMap = trained("frame")
+    curved: bool = eqx.field(static=True, default=True)
 
     @property
     def location(self) -> Float[Array, " D"]:
@@ -108,11 +110,11 @@ class AdaptiveFrame(eqx.Module):
 
     def log_volume(self, w: Float[Array, "*N D"]) -> Float[Array, "*N"]:
         """log |det F| + log |det dT/dw|."""
-        return self.frame.log_det + self.curve.outward(w)[1]
+        return self.frame.log_det + self._curve.outward(w)[1]
 
     def outward(self, w: Float[Array, "*N D"]) -> Float[Array, "*N D"]:
         """From frame coordinates w to the target's coordinates z."""
-        curved = self.curve.outward(w)[0]
+        curved = self._curve.outward(w)[0]
         return self.frame.location + (curved + curved @ jnp.tril(self.lower, -1).T) @ self.frame.factor.T
 
     def settled(self, trained: AdaptiveFrame) -> CurvedFrame:
@@ -121,6 +123,10 @@ class AdaptiveFrame(eqx.Module):
         curve = jax.tree.map(on_device, trained.curve)
         changed = on_device(factor + factor @ np.tril(lower, -1))
         return CurvedFrame(self.frame.location, changed, self.frame.log_det, curve)
+
+    @property
+    def _curve(self) -> TriangularMap:
+        return self.curve if self.curved else jax.lax.stop_gradient(self.curve)
 
 
 class AdaptiveLowRankFrame(eqx.Module):
