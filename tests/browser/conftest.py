@@ -11,13 +11,13 @@ import numpyro.distributions as dist
 import pytest
 from rich.console import Console
 
-import civi
 from civi.experiment.compare import compare
 from civi.experiment.context import RunContext
 from civi.experiment.plan import Plan
 from civi.experiment.run import run
 from civi.experiment.tasks import find_task
 from civi.experiment.tasks.regression import own_table
+from fitting import short_fit
 from small_tasks import few_images, small_toy
 
 HOW = (
@@ -79,7 +79,7 @@ def regression(folder: Path) -> Path:
 
 def fit(folder: Path) -> Path:
     sigma, y = np.array([15.0, 10, 16, 11, 9, 11, 10, 18]), np.array([28.0, 8, -3, 7, -1, 1, 18, 12])
-    posterior = civi.fit(schools, sigma, y=y, key=jax.random.key(0), steps=600, progress=False)
+    posterior = short_fit(schools, sigma, y=y, key=jax.random.key(0), steps=600)
     posterior.report(folder.with_suffix(".html"), title="</script> Fit of <schools>")
     return folder.with_suffix(".html")
 
