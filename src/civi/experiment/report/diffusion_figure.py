@@ -12,6 +12,7 @@ from civi.experiment.data.diffusion import DiffusionData
 from civi.experiment.report import DrawsBySolver
 from civi.experiment.report.figure_file import save_figure
 from civi.experiment.report.regression_figure import as_in_paper, colours_of
+from civi.inference.report.looks import REFERENCE
 
 matplotlib.use("Agg")
 BAND = (0.05, 0.5, 0.95)
@@ -29,8 +30,8 @@ def draw_paths(reference: np.ndarray, draws: DrawsBySolver, data: DiffusionData,
     figure = Figure(figsize=(11, 6.4), layout="constrained")
     bands, ratios = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
     low, middle, high = np.quantile(reference, BAND, axis=0)
-    bands.fill_between(data.times, low, high, color="#9ecae1", label="nuts, 90%")
-    bands.plot(data.times, middle, color="#1f77b4", linewidth=1.2, label="nuts, median")
+    bands.fill_between(data.times, low, high, color=REFERENCE.colour, alpha=0.3, label="nuts, 90%")
+    bands.plot(data.times, middle, color=REFERENCE.colour, linewidth=3, label="nuts, median")
     shown = as_in_paper({name: values for name, values in draws.items() if name != "nuts"})
     for name, colour in colours_of(list(shown)).items():
         quantiles = np.quantile(shown[name], BAND, axis=0)
