@@ -16,7 +16,8 @@ from civi.inference.warm_start import origin_of
 from civi.problem.target import Frame, Framed
 from exact_posterior import DESIGN, NOISE, PRIOR, ROWS, X, Y, exact, line
 
-TOLERANCE = 0.05
+POINTWISE = 0.05
+TOLERANCE = 4 * 0.041  # of sums: the standard deviation of elpd over 30 seeds is 0.039 to 0.046 with 4,000 draws
 
 
 def log_predictive(rows: np.ndarray, i: int) -> float:
@@ -48,10 +49,10 @@ def moved(shift: float, scale: float):
 
 def test_the_exact_posterior_gives_the_exact_density():
     found = exact(line, X, Y).loo(0)
-    np.testing.assert_allclose(found.pointwise["y"], EXACT, atol=TOLERANCE)
+    np.testing.assert_allclose(found.pointwise["y"], EXACT, atol=POINTWISE)
     assert abs(found.elpd - EXACT.sum()) < TOLERANCE
-    assert abs(found.se - np.sqrt(ROWS) * EXACT.std()) < TOLERANCE
-    assert abs(found.p_loo - (WITH_ALL.sum() - EXACT.sum())) < TOLERANCE
+    assert abs(found.se - np.sqrt(ROWS) * EXACT.std()) < POINTWISE
+    assert abs(found.p_loo - (WITH_ALL.sum() - EXACT.sum())) < POINTWISE
     assert found.p_loo > 1
     assert found.unreliable == 0
     assert found.sentence == f"All {ROWS} k-hats are at most 0.70: the estimate is reliable."
@@ -59,9 +60,9 @@ def test_the_exact_posterior_gives_the_exact_density():
 
 def test_weights_correct_a_shifted_posterior_and_without_them_it_is_wrong():
     posterior = moved(0.7, 1.2)
-    assert abs(posterior.loo(0).elpd - EXACT.sum()) < 2 * TOLERANCE
+    assert abs(posterior.loo(0).elpd - EXACT.sum()) < TOLERANCE
     uncorrected = loo(origin_of(posterior.constrain), posterior.sample(0, 4000), np.zeros(4000))
-    assert abs(uncorrected.elpd - EXACT.sum()) > 6 * TOLERANCE
+    assert abs(uncorrected.elpd - EXACT.sum()) > 2 * TOLERANCE
 
 
 def test_a_posterior_far_off_is_called_unreliable():

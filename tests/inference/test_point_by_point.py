@@ -1,4 +1,4 @@
-"""Models that factorise matrices are evaluated point by point: the same values, and two threads do not hang."""
+"""Models that factorise matrices or index many rows are evaluated at a few points at a time: the same values, no hang."""
 
 import os
 import subprocess
@@ -61,7 +61,7 @@ def with_gradient(function, weights):
 
 
 def test_values_and_gradients_are_those_of_all_points_at_once(target):
-    assert target.one_at_a_time
+    assert target.points_at_a_time == 1
     weights = jnp.asarray(np.random.default_rng(1).normal(size=len(POINTS)), jnp.float32)
     values, gradient = with_gradient(log_prob_each(target), weights)
     at_once, gradient_at_once = with_gradient(jax.vmap(target.log_prob), weights)
@@ -75,7 +75,7 @@ def test_values_and_gradients_are_those_of_all_points_at_once(target):
 def test_in_a_frame_too(target):
     frame = Frame(jnp.array([0.2, -0.3]), jnp.array([[0.5, 0.0], [0.1, 0.8]]))
     framed = Framed(target, frame, jnp.zeros(()), jnp.zeros(2))
-    assert framed.one_at_a_time
+    assert framed.points_at_a_time == 1
     weights = jnp.ones(len(POINTS))
     values, gradient = with_gradient(log_prob_each(framed), weights)
     at_once, gradient_at_once = with_gradient(jax.vmap(framed.log_prob), weights)
@@ -83,9 +83,26 @@ def test_in_a_frame_too(target):
     np.testing.assert_allclose(gradient, gradient_at_once, rtol=1e-4, atol=1e-5)
 
 
+def test_a_model_that_indexes_many_rows_is_evaluated_a_few_points_at_a_time():
+    group = np.random.default_rng(2).integers(3, size=9000)
+
+    def effects(z):
+        return -0.5 * (z[group] ** 2).sum()
+
+    few, _ = user_target(effects, (), {}, 3, None)
+    assert few.points_at_a_time == 4
+    points = np.random.default_rng(0).normal(size=(10, 3)).astype(np.float32)
+    values, gradient = jax.jit(lambda z: (log_prob_each(few)(z), jax.grad(lambda z: log_prob_each(few)(z).sum())(z)))(
+        points
+    )
+    counts = np.bincount(group, minlength=3)
+    np.testing.assert_allclose(values, -0.5 * (points.astype(float) ** 2) @ counts, rtol=1e-4)
+    np.testing.assert_allclose(gradient, -points * counts, rtol=1e-4)
+
+
 def test_a_model_without_factorisations_is_evaluated_at_once():
     target, _ = user_target(lambda z: -0.5 * z @ z, (), {}, 2, None)
-    assert not target.one_at_a_time
+    assert target.points_at_a_time is None
     operations = str(jax.make_jaxpr(log_prob_each(target))(jnp.ones((3, 2))))
     assert "scan" not in operations
     assert "while" not in operations

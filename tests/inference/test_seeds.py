@@ -4,7 +4,7 @@ import jax
 import numpy as np
 
 from civi.inference.arguments import as_words
-from civi.inference.seeds import as_rbg, derived, generator, words_of
+from civi.inference.seeds import as_key, derived, generator, words_of
 
 
 def test_a_seed_has_the_words_of_its_key():
@@ -26,7 +26,7 @@ def test_every_path_has_its_own_words_and_the_same_ones_again():
 
 def test_they_make_a_key_and_a_generator():
     words = derived(as_words(3), 0)
-    np.testing.assert_array_equal(jax.random.key_data(as_rbg(words)), words)
+    np.testing.assert_array_equal(jax.random.key_data(as_key(words)), words)
     first, again = generator(words).normal(size=5), generator(words).normal(size=5)
     np.testing.assert_array_equal(first, again)
     assert (generator(derived(as_words(3), 1)).normal(size=5) != first).all()

@@ -17,9 +17,9 @@ from jaxtyping import Array, Float, Int
 
 from civi.family import SemiImplicit
 from civi.inference.programs import call, prepare, side_by_side
-from civi.inference.seeds import Words, as_rbg, derived
+from civi.inference.seeds import Words, as_key, derived
 from civi.problem.target import Framed, Target
-from civi.problem.target.base import rows_seen
+from civi.problem.target.base import each, points_at_a_time, rows_seen
 
 CHUNK, BLOCK = 1000, 1000
 AT_A_TIME, ROWS_AT_A_TIME = 100, 4_000_000
@@ -104,7 +104,7 @@ def prepare_draws(family: SemiImplicit, target: Target, space: Callable[[Array],
 
 def _draw(family: SemiImplicit, frame: Any, words: Array) -> tuple[Array, Array, Array, Array]:
     """w, the logarithm of their own terms, z, and the log volume of the frame."""
-    w_J, own_J = family.push(family.draw_outer(as_rbg(words), CHUNK))
+    w_J, own_J = family.push(family.draw_outer(as_key(words), CHUNK))
     if frame is None:
         return w_J, own_J, w_J, jnp.zeros(CHUNK)
     return w_J, own_J, frame.outward(w_J), frame.log_volume(w_J)
@@ -114,10 +114,11 @@ def _weigh(
     family: SemiImplicit, target: Any, words: Array, w_J: Float[Array, "J D"], blocks: Int[Array, ""]
 ) -> tuple[Array, Array, Array, Array]:
     """log p and log q in the coordinates of the family, and the log volume of the frame."""
-    key, rows = as_rbg(words), rows_seen(target)
-    single = getattr(target, "one_at_a_time", False)
-    at_a_time = None if single else max(1, min(AT_A_TIME, ROWS_AT_A_TIME // rows))
-    log_p_J = jax.lax.map(target.log_prob, w_J, batch_size=at_a_time)
+    key, inner_target, z_J, volume_J = as_key(words), target, w_J, jnp.zeros(CHUNK)
+    if isinstance(target, Framed):
+        inner_target, z_J, volume_J = target.target, target.frame.outward(w_J), target.frame.log_volume(w_J)
+    at_a_time = max(1, min(points_at_a_time(target) or AT_A_TIME, ROWS_AT_A_TIME // rows_seen(target)))
+    log_p_J = each(inner_target.log_prob, z_J, at_a_time) + volume_J
 
     def add_block(i: Array, sums: tuple[Array, Array]) -> tuple[Array, Array]:
         mixed_K = family.mix(family.noise.sample(jax.random.fold_in(key, i), BLOCK))
@@ -126,7 +127,6 @@ def _weigh(
 
     none = jnp.full(CHUNK, -jnp.inf)
     all_J, first_J = jax.lax.fori_loop(0, blocks, add_block, (none, none))
-    volume_J = target.frame.log_volume(w_J) if isinstance(target, Framed) else jnp.zeros(CHUNK)
     return log_p_J, all_J - jnp.log(blocks * BLOCK), first_J - jnp.log(BLOCK), volume_J
 
 

@@ -22,6 +22,7 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 LARGEST = 32
+QUICK = {"xla_cpu_use_fusion_emitters": False, "xla_backend_optimization_level": 1}
 BATCH_OF_MATRICES = re.compile(r"tensor<\d+x\d+x\d+x")
 Result = TypeVar("Result")
 _programs: OrderedDict[Any, Future[Any]] = OrderedDict()
@@ -35,14 +36,16 @@ class Program(NamedTuple):
     batched_lapack: bool
 
 
-def call(function: Callable[..., Result], *args: Any) -> Result:
+def call(function: Callable[..., Result], *args: Any, lasting: bool = False) -> Result:
     """function(*args), compiled as one program. Arrays (also of NumPy) are inputs; everything else is static.
+
+    A program that is not `lasting` is compiled with fewer optimisations, which takes half the time.
 
     Programs with batched routines of LAPACK run one at a time: on a CPU, two of them that run at the same time can wait
     for each other for ever, because each holds a thread that the other one needs.
     """
     leaves, key = _key(function, args)
-    program = _program(function, args, leaves, key)
+    program = _program(function, args, leaves, key, lasting)
     if not program.batched_lapack:
         return program.run(*leaves)
     with _one_at_a_time, one_blas_thread():
@@ -57,10 +60,10 @@ def one_blas_thread() -> Any:
     return ThreadpoolController().limit(limits=1, user_api="blas")
 
 
-def prepare(function: Callable[..., Any], *args: Any) -> None:
+def prepare(function: Callable[..., Any], *args: Any, lasting: bool = False) -> None:
     """Compile the program of `call(function, *args)` without running it; arrays may be given by their shapes."""
     leaves, key = _key(function, args)
-    _program(function, args, leaves, key)
+    _program(function, args, leaves, key, lasting)
 
 
 def return_memory() -> None:
@@ -89,7 +92,9 @@ def side_by_side(tasks: Sequence[Callable[[], Result]], stop: threading.Event | 
             raise
 
 
-def _program(function: Callable[..., Any], args: tuple[Any, ...], leaves: list[Any], key: Any) -> Program:
+def _program(
+    function: Callable[..., Any], args: tuple[Any, ...], leaves: list[Any], key: Any, lasting: bool
+) -> Program:
     """The compiled program. If several threads ask for the same program, one of them compiles it."""
     with _lock:
         found = _programs.get(key)
@@ -100,7 +105,7 @@ def _program(function: Callable[..., Any], args: tuple[Any, ...], leaves: list[A
             _programs.popitem(last=False)
     if found is None:
         try:
-            made.set_result(_compiled(function, args, leaves))
+            made.set_result(_compiled(function, args, leaves, lasting))
         except BaseException as error:
             with _lock:
                 _programs.pop(key, None)
@@ -108,7 +113,7 @@ def _program(function: Callable[..., Any], args: tuple[Any, ...], leaves: list[A
     return made.result()
 
 
-def _compiled(function: Callable[..., Any], args: tuple[Any, ...], leaves: list[Any]) -> Program:
+def _compiled(function: Callable[..., Any], args: tuple[Any, ...], leaves: list[Any], lasting: bool) -> Program:
     arrays, static = eqx.partition(args, _is_input)
     structure = jax.tree.structure(arrays)
 
@@ -117,7 +122,16 @@ def _compiled(function: Callable[..., Any], args: tuple[Any, ...], leaves: list[
 
     lowered = jax.jit(flat).lower(*leaves)
     calls = [line for line in lowered.as_text().splitlines() if "lapack" in line]
-    return Program(lowered.compile(), any(BATCH_OF_MATRICES.search(line) for line in calls))
+    compiled = lowered.compile() if lasting else _compiled_quickly(lowered)
+    return Program(compiled, any(BATCH_OF_MATRICES.search(line) for line in calls))
+
+
+def _compiled_quickly(lowered: Any) -> Callable[..., Any]:
+    """The program with fewer optimisations; with all of them if this version of XLA does not have these options."""
+    try:
+        return lowered.compile(compiler_options=QUICK)
+    except jax.errors.JaxRuntimeError:
+        return lowered.compile()
 
 
 def _key(function: Callable[..., Any], args: tuple[Any, ...]) -> tuple[list[Any], Any]:

@@ -22,6 +22,7 @@ from civi.inference.nuts import Reference
 from civi.inference.programs import call
 from civi.inference.seeds import Words, derived
 from civi.problem.target import Target, outward
+from civi.problem.target.base import points_at_a_time
 
 METRIC_DRAWS, START_DRAWS = 4000, 1000
 DENSE = 300
@@ -59,7 +60,7 @@ def run_chains(family: SemiImplicit, target: Target, words: Words, plan: Chains)
     starts = _starts(family, target, derived(words, 1), w, plan.chains)
     seeds = np.stack([derived(words, 2, chain)[:2] for chain in range(plan.chains)])
     accept = np.asarray(plan.accept, w.dtype)
-    found, diverging = call(_chains, target, starts, metric_of(w), seeds, accept, plan.warmup, plan.draws)
+    found, diverging = call(_chains, target, starts, metric_of(w), seeds, accept, plan.warmup, plan.draws, lasting=True)
     draws, divergences = np.asarray(found), int(np.asarray(diverging).sum())
     return Reference(draws, split_gelman_rubin(draws), effective_sample_size(draws), divergences)
 
@@ -102,7 +103,7 @@ def _chains(
         dense_mass=metric.ndim == 2,
     )
     one = partial(_chain, kernel, accept, warmup, draws)
-    if getattr(target, "one_at_a_time", False):
+    if points_at_a_time(target) == 1:
         w_CN, diverging_CN = jax.lax.map(lambda inputs: one(*inputs), (starts_C, seeds_C))
     else:
         w_CN, diverging_CN = jax.vmap(one)(starts_C, seeds_C)

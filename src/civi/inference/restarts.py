@@ -21,7 +21,7 @@ from jaxtyping import Array, Int
 
 from civi.family import Architecture, SemiImplicit
 from civi.inference.programs import call, prepare, side_by_side
-from civi.inference.seeds import Words, as_rbg, derived
+from civi.inference.seeds import Words, as_key, derived
 from civi.inference.settings import Settings
 from civi.parts import split
 from civi.problem import PosteriorProblem
@@ -38,6 +38,7 @@ CHECK_EVERY, FIRST_CHECK, LATEST_FIRST_CHECK = 250, 500, 2000
 GAIN, GAIN_PER_DIMENSION = 0.01, 0.0005
 SHORTEST_DECAY = 300
 HELD_SHARE_OF_TIME = 0.5
+QUICKLY_TRAINED = 20
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ def train_runs(settings: Settings, framed: Framed, words: Words, runs: int, dead
 
 def prepare_training(settings: Settings, framed: Framed) -> None:
     """Compile the program of the runs; the arrays of `framed` may be given by their shapes."""
-    prepare(_block, *_arguments(settings, framed), *_start(settings, framed))
+    prepare(_block, *_arguments(settings, framed), *_start(settings, framed), lasting=_lasts(settings, framed))
 
 
 def train_run(
@@ -121,7 +122,8 @@ def _train_run(
     begun, clock = time.perf_counter(), []
     while plan.done < plan.end and not _halted(state):
         count = min(CHECK_EVERY - plan.done % CHECK_EVERY, plan.end - plan.done, left)
-        state, block = call(_block, *_arguments(settings, framed), words, state, np.int32(count))
+        arguments, lasting = _arguments(settings, framed), _lasts(settings, framed)
+        state, block = call(_block, *arguments, words, state, np.int32(count), lasting=lasting)
         rows.append(np.asarray(block)[: int(state.done) - plan.done])
         clock.append(time.perf_counter() - begun)
         plan.done = int(state.done)
@@ -215,6 +217,11 @@ def _arguments(settings: Settings, framed: Framed) -> tuple[Solver, Architecture
     return settings.solver, settings.family, framed, settings.problem.batch
 
 
+def _lasts(settings: Settings, framed: Framed) -> bool:
+    """Whether training takes longer than the optimisations of its program."""
+    return framed.dim > QUICKLY_TRAINED or settings.problem.batch is not None
+
+
 def _start(settings: Settings, framed: Framed) -> tuple[Any, RunState, Any]:
     """The seed, the state and the number of steps of the first block; the program itself fills in the state."""
     shapes = eqx.filter_eval_shape(_fresh, *_arguments(settings, framed), jax.ShapeDtypeStruct((4,), jnp.uint32))[1]
@@ -226,7 +233,7 @@ def _fresh(
     solver: Solver, architecture: Architecture, framed: Framed, batch: int | None, words: Array
 ) -> tuple[FlatProblem, RunState]:
     """The problem and the state before the first step."""
-    family_key, init_key, run_key = jax.random.split(as_rbg(words), 3)
+    family_key, init_key, run_key = jax.random.split(as_key(words), 3)
     problem = FlatProblem.of(PosteriorProblem(architecture.init(framed.dim, family_key), framed, batch))
     return problem, begin(solver, problem, init_key, run_key)
 
@@ -243,7 +250,7 @@ def _block(
     """Up to `count` steps; before the first step, the state is made from the seed."""
     problem, fresh = _fresh(solver, architecture, framed, batch, words)
     state = jax.tree.map(lambda new, old: jnp.where(state.done == 0, new, old), _plain(fresh), state)
-    keyed = jax.tree.map(lambda leaf, like: as_rbg(leaf) if _is_key(like) else leaf, state, fresh)
+    keyed = jax.tree.map(lambda leaf, like: as_key(leaf) if _is_key(like) else leaf, state, fresh)
     state, rows = run_block(solver, split(problem)[1], keyed, count)
     return _plain(state), rows
 

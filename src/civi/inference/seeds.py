@@ -11,6 +11,8 @@ import jax
 import numpy as np
 from jaxtyping import PRNGKeyArray, UInt32
 
+from civi.inference.counter_based import COUNTER_BASED
+
 Words = UInt32[np.ndarray, " _"]
 
 
@@ -20,7 +22,7 @@ def words_of(key: PRNGKeyArray) -> Words:
 
 
 def derived(words: Words, *path: int) -> Words:
-    """Words that are independent for each path, such as (purpose, number of the run). They make a key with `as_rbg`."""
+    """Words that are independent for each path, such as (purpose, number of the run). They make a key with `as_key`."""
     return np.random.SeedSequence(words.tolist(), spawn_key=path).generate_state(4)
 
 
@@ -34,6 +36,6 @@ def generator(words: Words) -> np.random.Generator:
     return np.random.default_rng(words.tolist())
 
 
-def as_rbg(words: Any) -> PRNGKeyArray:
-    """The words as a key of the `rbg` generator, inside of a compiled program."""
-    return jax.random.wrap_key_data(words, impl="rbg")
+def as_key(words: Any) -> PRNGKeyArray:
+    """Four words as a key of a generator that compiles quickly, inside of a compiled program."""
+    return jax.random.wrap_key_data(words, impl=COUNTER_BASED)

@@ -84,7 +84,7 @@ def test_each_site_is_centred_by_how_much_its_data_say(swapped):
     """With much data per group the centred form is the better one, with little the non-centred."""
     rng = np.random.default_rng(0)
     many = (SPREAD[:, None] + rng.normal(size=(GROUPS, ROWS))).astype(np.float32)
-    few, scale = (3 * rng.normal(size=GROUPS)).astype(np.float32), np.float32(5.0)
+    few, scale = (3 * rng.normal(size=GROUPS)).astype(np.float32), np.float32(20.0)
     if swapped:
         many, few, scale = many[:, :1] * np.float32(0.1), SPREAD.astype(np.float32), np.float32(0.05)
     target, _ = numpyro_target(two_levels, (many, few, scale), {})

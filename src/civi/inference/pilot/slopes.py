@@ -10,9 +10,9 @@ import numpy as np
 from jaxtyping import Array
 
 from civi.inference.programs import call
-from civi.inference.seeds import Words, as_rbg
+from civi.inference.seeds import Words, as_key
 from civi.problem.target import Target
-from civi.problem.target.base import rows_seen
+from civi.problem.target.base import each, points_at_a_time, rows_seen
 from civi.problem.target.streamed_model import StreamedModel
 from civi.problem.target.traced import TracedTarget
 
@@ -97,18 +97,20 @@ def _block_slopes(target: Any, z_N: Array, degrees_N: Array, block: Array) -> tu
         z, degrees = point
         return jax.value_and_grad(at_degrees(target, degrees).log_prob_on(block))(z)
 
-    at_a_time = max(1, min(AT_A_TIME, len(z_N), ROWS_AT_A_TIME // len(block)))
-    return jax.lax.map(one, (z_N, degrees_N), batch_size=None if target.one_at_a_time else at_a_time)
+    return each(one, (z_N, degrees_N), _at_a_time(target, len(z_N), len(block)))
 
 
 def _slopes(target: Any, z_N: Array, degrees_N: Array, batch: int | None, words: Any) -> tuple[Array, Array]:
-    on_rows = target if batch is None else target.batch(as_rbg(words), batch)
+    on_rows = target if batch is None else target.batch(as_key(words), batch)
     rows = batch or rows_seen(target)
 
     def one(point: tuple[Array, Array]) -> tuple[Array, Array]:
         z, degrees = point
         return jax.value_and_grad(at_degrees(on_rows, degrees).log_prob)(z)
 
-    at_a_time = max(1, min(AT_A_TIME, len(z_N), ROWS_AT_A_TIME // rows))
-    single = getattr(target, "one_at_a_time", False)
-    return jax.lax.map(one, (z_N, degrees_N), batch_size=None if single else at_a_time)
+    return each(one, (z_N, degrees_N), _at_a_time(on_rows, len(z_N), rows))
+
+
+def _at_a_time(target: Any, points: int, rows: int) -> int:
+    """At how many of these points the target is evaluated at a time, on so many rows."""
+    return max(1, min(points_at_a_time(target) or AT_A_TIME, points, ROWS_AT_A_TIME // rows))

@@ -70,21 +70,32 @@ def rows_seen(target: Any) -> int:
 def log_prob_each(target: Any) -> Callable[[Float[Array, "J D"]], Float[Array, " J"]]:
     """log p(x, z_j) at each of several points, as a differentiable function of the points.
 
-    A target that calls LAPACK (`one_at_a_time`) is evaluated point by point, each with its gradient: on a CPU, batched
-    routines of LAPACK are no faster, and they can wait for ever for a thread that is itself waiting.
+    A target with `points_at_a_time` is evaluated at so many of them at a time, each with its gradient.
     """
-    if not getattr(target, "one_at_a_time", False):
+    count = points_at_a_time(target)
+    if count is None:
         return jax.vmap(target.log_prob)
-    return target.log_prob_each if hasattr(target, "log_prob_each") else _pointwise(target.log_prob)
+    return target.log_prob_each if hasattr(target, "log_prob_each") else _in_parts(target.log_prob, count)
 
 
-def _pointwise(log_prob: Callable[[Array], Array]) -> Callable[[Array], Array]:
+def points_at_a_time(target: Any) -> int | None:
+    """At how many points a target should be evaluated at a time; None: at any number."""
+    count: int | None = getattr(target, "points_at_a_time", None)
+    return count
+
+
+def each(function: Callable[[Any], Any], points: Any, at_a_time: int) -> Any:
+    """The function of each of several points, evaluated at `at_a_time` of them at a time."""
+    return jax.lax.map(function, points, batch_size=at_a_time if at_a_time > 1 else None)
+
+
+def _in_parts(log_prob: Callable[[Array], Array], count: int) -> Callable[[Array], Array]:
     @jax.custom_vjp
     def values(z_J: Array) -> Array:
-        return jax.lax.map(log_prob, z_J)
+        return each(log_prob, z_J, count)
 
     def forward(z_J: Array) -> tuple[Array, Array]:
-        return jax.lax.map(jax.value_and_grad(log_prob), z_J)
+        return each(jax.value_and_grad(log_prob), z_J, count)
 
     def backward(slopes_J: Array, weights_J: Array) -> tuple[Array]:
         return (weights_J[:, None] * slopes_J,)

@@ -9,7 +9,7 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from civi.problem.target.base import BatchedTarget, Target, batch_of, log_prob_each, rows_seen
+from civi.problem.target.base import BatchedTarget, Target, batch_of, log_prob_each, points_at_a_time, rows_seen
 from civi.problem.target.frame import CurvedFrame, LowRankFrame
 
 
@@ -44,15 +44,15 @@ class Framed(eqx.Module):
         return rows_seen(self.target)
 
     @property
-    def one_at_a_time(self) -> bool:
-        """Whether the target is evaluated point by point (see `log_prob_each`)."""
-        return getattr(self.target, "one_at_a_time", False)
+    def points_at_a_time(self) -> int | None:
+        """At how many points it should be evaluated at a time (see `Program`)."""
+        return points_at_a_time(self.target)
 
     def log_prob(self, z: Float[Array, " D"]) -> Float[Array, ""]:
         return self.target.log_prob(self.frame.outward(z)) + self.frame.log_volume(z)
 
     def log_prob_each(self, w_J: Float[Array, "J D"]) -> Float[Array, " J"]:
-        """log p at several points, for a target that is evaluated point by point."""
+        """log p at several points; the frame is evaluated at all of them at once."""
         return log_prob_each(self.target)(self.frame.outward(w_J)) + self.frame.log_volume(w_J)
 
     def batch(self, key: PRNGKeyArray, count: int) -> Framed:
@@ -95,9 +95,9 @@ class Anchored(eqx.Module):
         return self.target.dim
 
     @property
-    def one_at_a_time(self) -> bool:
-        """Whether the target is evaluated point by point (see `log_prob_each`)."""
-        return getattr(self.target, "one_at_a_time", False)
+    def points_at_a_time(self) -> int | None:
+        """At how many points it should be evaluated at a time (see `Program`)."""
+        return points_at_a_time(self.target)
 
     def log_prob(self, z: Float[Array, " D"]) -> Float[Array, ""]:
         return self.target.log_prob(z) + self.height + self.tilt @ (z - self.location)

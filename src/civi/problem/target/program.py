@@ -20,6 +20,7 @@ import numpy as np
 from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
 
 LAPACK = {"cholesky", "triangular_solve", "lu", "qr", "geqrf", "householder_product", "eigh", "eig", "svd", "schur"}
+GATHERED, SMALL = 2**16, 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,9 +40,19 @@ class Program:
     digest: str
 
     @property
-    def uses_lapack(self) -> bool:
-        """Whether it factorises matrices or solves linear systems."""
-        return any(name in LAPACK for name in _primitives(self.jaxpr))
+    def points_at_a_time(self) -> int | None:
+        """At how many points it should be evaluated at a time, each with its gradient; None: at any number.
+
+        On a CPU, batched routines of LAPACK are no faster than single ones, and they can wait for ever for a thread
+        that is itself waiting. The gradient of indexing (`effect[group]`) is a scatter, and that of many points at once
+        is four times slower than that of a few.
+        """
+        equations = list(_equations(self.jaxpr))
+        if any(equation.primitive.name in LAPACK for equation in equations):
+            return 1
+        gathered = sum(e.outvars[0].aval.size for e in equations if e.primitive.name == "gather")
+        most = max(1, GATHERED // max(1, gathered))
+        return 1 << (most.bit_length() - 1) if most < SMALL else None
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Program) and self.digest == other.digest
@@ -172,12 +183,12 @@ def _nested(jaxpr: Jaxpr) -> list[str]:
     return found
 
 
-def _primitives(jaxpr: Jaxpr) -> Iterator[str]:
-    """Names of all operations, also of nested programs."""
+def _equations(jaxpr: Jaxpr) -> Iterator[Any]:
+    """All operations, also those of nested programs."""
     for equation in jaxpr.eqns:
-        yield equation.primitive.name
+        yield equation
         for inner in _programs(list(equation.params.values())):
-            yield from _primitives(inner.jaxpr if isinstance(inner, ClosedJaxpr) else inner)
+            yield from _equations(inner.jaxpr if isinstance(inner, ClosedJaxpr) else inner)
 
 
 def _programs(values: Any) -> Iterator[Any]:

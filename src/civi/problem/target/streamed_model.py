@@ -93,9 +93,9 @@ class StreamedModel(eqx.Module):
         return self.plate.subsample_size
 
     @property
-    def one_at_a_time(self) -> bool:
-        """Whether the model calls LAPACK, so that it is evaluated point by point (see `log_prob_each`)."""
-        return self.programs[0][1].uses_lapack
+    def points_at_a_time(self) -> int | None:
+        """At how many points it should be evaluated at a time (see `Program`)."""
+        return dict(self.programs)[len(self.values)].points_at_a_time
 
     def log_prob(self, z: Float[Array, " D"]) -> Float[Array, ""]:
         program = dict(self.programs)[len(self.values)]

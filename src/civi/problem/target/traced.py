@@ -57,9 +57,9 @@ class TracedTarget(eqx.Module):
         return next((plate.subsample_size for _, plate in self.plates), None)
 
     @property
-    def one_at_a_time(self) -> bool:
-        """Whether the model calls LAPACK, so that it is evaluated point by point (see `log_prob_each`)."""
-        return self.program.uses_lapack
+    def points_at_a_time(self) -> int | None:
+        """At how many points it should be evaluated at a time (see `Program`)."""
+        return self.program.points_at_a_time
 
     def log_prob(self, z: Float[Array, " D"]) -> Float[Array, ""]:
         if z.shape != (self.dim,):
