@@ -1,4 +1,4 @@
-"""Models that factorise matrices or index many rows are evaluated at a few points at a time: the same values, no hang."""
+"""Models that factorise matrices or index many rows are evaluated at a few points at a time, with the same values."""
 
 import os
 import subprocess
