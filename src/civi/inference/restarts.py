@@ -38,7 +38,7 @@ CHECK_EVERY, FIRST_CHECK, LATEST_FIRST_CHECK = 250, 500, 2000
 GAIN, GAIN_PER_DIMENSION = 0.01, 0.0005
 SHORTEST_DECAY = 300
 HELD_SHARE_OF_TIME = 0.5
-QUICKLY_TRAINED = 20
+QUICKLY_TRAINED, QUICKLY_EVALUATED = 20, 5000
 
 
 @dataclass(frozen=True)
@@ -219,7 +219,8 @@ def _arguments(settings: Settings, framed: Framed) -> tuple[Solver, Architecture
 
 def _lasts(settings: Settings, framed: Framed) -> bool:
     """Whether training takes longer than the optimisations of its program."""
-    return framed.dim > QUICKLY_TRAINED or settings.problem.batch is not None
+    work = getattr(framed.target, "work", 0)
+    return framed.dim > QUICKLY_TRAINED or work > QUICKLY_EVALUATED or settings.problem.batch is not None
 
 
 def _start(settings: Settings, framed: Framed) -> tuple[Any, RunState, Any]:

@@ -54,6 +54,11 @@ class Program:
         most = max(1, GATHERED // max(1, gathered))
         return 1 << (most.bit_length() - 1) if most < SMALL else None
 
+    @property
+    def work(self) -> int:
+        """Number of elements that one evaluation computes; the body of a loop is counted once."""
+        return sum(getattr(out.aval, "size", 0) for equation in _equations(self.jaxpr) for out in equation.outvars)
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Program) and self.digest == other.digest
 

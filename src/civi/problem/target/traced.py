@@ -61,6 +61,11 @@ class TracedTarget(eqx.Module):
         """At how many points it should be evaluated at a time (see `Program`)."""
         return self.program.points_at_a_time
 
+    @property
+    def work(self) -> int:
+        """Number of elements that one evaluation computes (see `Program`)."""
+        return self.program.work
+
     def log_prob(self, z: Float[Array, " D"]) -> Float[Array, ""]:
         if z.shape != (self.dim,):
             raise TargetError(f"z must be a vector of length {self.dim}, not an array of shape {z.shape}")
