@@ -1,7 +1,7 @@
 """One measurement of the table of fits: `civi.fit` and a second fit, NUTS, or one of NumPyro's guides, on one model.
 
-All times are wall seconds from a cold start, with the CPU seconds beside them: JAX's caches are cleared, programs
-saved on disk are not used, and the model is a new function object.
+All times are wall seconds from a cold start, with the CPU seconds beside them: JAX's caches and those of civi are
+cleared, programs saved on disk are not used, and the model is a new function object.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from numpyro.infer import MCMC, NUTS
 import civi
 from civi.bench.timing import clocked
 from civi.errors import CiviError
+from civi.inference.programs import forget_programs
 from fit_case import ModelCase, Sites
 from fit_guides import guide_draws
 from fit_judge import errors, judged
@@ -57,6 +58,7 @@ def by_civi(case: ModelCase, key: int) -> Result:
     """
     chains, fresh = reference(case).draws, case.fresh()
     jax.clear_caches()
+    forget_programs()
     try:
         with programs() as first:
             (posterior, diagnosis), seconds, cpu = clocked(lambda: _fitted(fresh, key))

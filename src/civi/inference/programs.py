@@ -66,6 +66,12 @@ def prepare(function: Callable[..., Any], *args: Any, lasting: bool = False) -> 
     _program(function, args, leaves, key, lasting)
 
 
+def forget_programs() -> None:
+    """Drop all compiled programs, so that the next fit compiles its own."""
+    with _lock:
+        _programs.clear()
+
+
 def return_memory() -> None:
     """Return to the operating system what compilation has freed, which the C library of Linux would keep for later."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
