@@ -62,7 +62,7 @@ def fewer_draws():
 def cold():
     """The first fit of a process, and how many programs it and its evaluation compiled."""
     jax.clear_caches()
-    programs._programs.clear()
+    programs.forget_programs()
     before = COMPILATIONS.count
     fitted = fit()
     used(fitted)
