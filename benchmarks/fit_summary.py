@@ -25,12 +25,13 @@ def _times(fits: Results, results: Results) -> list[str]:
         mine = [found for label, found in fits.items() if label.split()[0] == name]
         if mine:
             first[name] = float(np.median([found["seconds"] for found in mine])) / nuts[name]["seconds"]
-            second[name] = float(np.median([found["second_seconds"] for found in mine])) / nuts[name]["seconds"]
+            later = [found["second_seconds"] for found in mine if "second_seconds" in found]
+            second[name] = float(np.median(later)) / nuts[name]["seconds"]
             cpu[name] = float(np.median([found["cpu"] for found in mine])) / nuts[name]["cpu"]
             if mine[0]["dim"] <= SMALL:
                 small[name] = max(found["seconds"] for found in mine) / nuts[name]["seconds"]
     programs = {label: found["programs"] for label, found in fits.items()}
-    again = {label: found["second_programs"] for label, found in fits.items()}
+    again = {label: found["second_programs"] for label, found in fits.items() if "second_programs" in found}
     lines = []
     if first:
         lines.append(

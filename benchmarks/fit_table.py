@@ -3,8 +3,8 @@
     python benchmarks/fit_table.py [MODEL ...] [--keys 0,1,2] [--no-nuts] [--guides] [--force] [--out FILE]
 
 For each model and key, in one process and from a cold start: the seconds of `civi.fit`, 4,000 draws and `diagnose`
-together; those of a second fit with another key and other data of the same shapes; and, once per model, those of NUTS
-(NumPyro, four vectorised chains of 1,000 + 1,000). fit_judge.py has the rules by which draws are within or not; NUTS is
+together; and, once per model, those of a second fit with another key and other data of the same shapes, and those of
+NUTS (NumPyro, four vectorised chains of 1,000 + 1,000). fit_judge.py has the rules by which draws are within or not; NUTS is
 judged by the same. --guides adds NumPyro's automatic guides, trained for as long as civi took. Each result is saved to
 a JSON file immediately, and is only computed again with --force.
 """
@@ -93,7 +93,8 @@ def _labels(name: str, asked: argparse.Namespace) -> list[str]:
 def _measured(label: str, results: Results) -> Result:
     name, method, key = label.split()
     if method == "civi":
-        return by_civi(MODELS[name], int(key))
+        first = not any(f"{name} civi" in other for other in results)
+        return by_civi(MODELS[name], int(key), second=first)
     if method == "NUTS":
         return by_nuts(MODELS[name], int(key))
     return by_guide(MODELS[name], method, int(key), results[f"{name} civi {key}"]["seconds"])
@@ -110,7 +111,7 @@ def _row(label: str, results: Results) -> tuple[str, ...]:
         return f"{found[field] / nuts:.2f}" if nuts and field in found else "-"
 
     named = f"{method} {key}" if method != "NUTS" else method
-    compiled = f"{found['programs']} + {found['second_programs']}" if "programs" in found else "-"
+    compiled = f"{found['programs']} + {found.get('second_programs', '-')}" if "programs" in found else "-"
     deviations = f"{shown('sd_ratio_min', '.2f')} to {shown('sd_ratio_max', '.2f')}"
     within = ("yes" if found["within"] else "no") + ("" if found.get("complete", True) else ", one mode")
     return (
