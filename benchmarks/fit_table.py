@@ -4,9 +4,9 @@
 
 For each model and key, in one process and from a cold start: the seconds of `civi.fit`, 4,000 draws and `diagnose`
 together; and, once per model, those of a second fit with another key and other data of the same shapes, and those of
-NUTS (NumPyro, four vectorised chains of 1,000 + 1,000). fit_judge.py has the rules by which draws are within or not; NUTS is
-judged by the same. --guides adds NumPyro's automatic guides, trained for as long as civi took. Each result is saved to
-a JSON file immediately, and is only computed again with --force.
+NUTS (NumPyro, four vectorised chains of 1,000 + 1,000). fit_judge.py has the rules by which draws are within or not;
+NUTS is judged by the same. --guides adds NumPyro's automatic guides, trained for as long as civi took. Each result is
+saved to a JSON file immediately, and is only computed again with --force.
 """
 
 from __future__ import annotations
