@@ -14,6 +14,7 @@ import numpy as np
 
 from civi import interrupts
 from civi.errors import DataError, TargetError, require
+from civi.files import as_path
 from civi.tables.batches import EXACT, spooled
 from civi.tables.columns import numbers
 from civi.tables.files import Group, Table, check_columns, pyarrow
@@ -61,7 +62,8 @@ class Rows:
     whole: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        table = self.path if isinstance(self.path, Table) else Table.open(Path(self.path))
+        table = self.path if isinstance(self.path, Table) else Table.open(as_path(self.path))
+        require(isinstance(self.columns, str | list | tuple), "columns must be a name, or a list of names")
         require(len(self.names) >= 1, "Rows needs the name of at least one column")
         check_columns(table, self.names)
         types = [table.read(0, [name]).column(name).type for name in self.names]

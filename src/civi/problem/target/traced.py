@@ -61,6 +61,11 @@ class TracedTarget(eqx.Module):
         """Whether the model calls LAPACK, so that it is evaluated point by point (see `log_prob_each`)."""
         return self.program.uses_lapack
 
+    @property
+    def is_complex(self) -> bool:
+        """Whether log p is a complex number."""
+        return jnp.issubdtype(self.program.jaxpr.outvars[0].aval.dtype, jnp.complexfloating)
+
     def log_prob(self, z: Float[Array, " D"]) -> Float[Array, ""]:
         if z.shape != (self.dim,):
             raise TargetError(f"z must be a vector of length {self.dim}, not an array of shape {z.shape}")

@@ -44,6 +44,25 @@ def check_data(named: Mapping[Any, Any]) -> None:
         shape = getattr(leaf, "shape", None)
         if isinstance(shape, tuple) and shape and shape[0] == 0:
             raise TargetError(f"the data {name} are empty (an array of shape {shape}): give at least one row")
+        if isinstance(leaf, np.ndarray | np.generic) and leaf.dtype.kind in "iuf":
+            _check_range(name, leaf)
+
+
+def _check_range(name: str, values: Any) -> None:
+    """Refuse numbers that JAX would change in silence, because without double precision it uses 32 bits."""
+    kind = jax.dtypes.canonicalize_dtype(values.dtype)
+    if kind == values.dtype:
+        return
+    largest = np.finfo(kind).max if kind.kind == "f" else np.iinfo(kind).max
+    smallest = -largest if kind.kind == "f" else np.iinfo(kind).min
+    changed = np.atleast_1d(np.isfinite(values) & ((values > largest) | (values < smallest)))
+    if changed.any():
+        row = np.argwhere(changed)[0]
+        value = np.atleast_1d(values)[tuple(row)]
+        raise TargetError(
+            f"the data {name} contain {value} (row {row[0] + 1}), which does not fit in {kind}: rescale or recode "
+            "them, or use double precision (jax_enable_x64)"
+        )
 
 
 def with_nan(named: Mapping[Any, Any]) -> str:
