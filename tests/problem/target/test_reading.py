@@ -1,5 +1,6 @@
 """Reading a target compiles nothing, and its data are arguments of the compiled programs."""
 
+import gc
 from contextlib import contextmanager
 
 import equinox as eqx
@@ -134,3 +135,23 @@ def test_programs_with_python_callbacks_are_never_shared():
     assert jax.tree.structure(targets[0]) != jax.tree.structure(targets[1])
     for target, y in zip(targets, (FIRST, SECOND), strict=True):
         np.testing.assert_allclose(target.log_prob(jnp.zeros(3)), -0.5 * (y**2).sum(), rtol=1e-5)
+
+
+def test_the_traces_of_a_program_go_with_it():
+    """JAX would keep them for good under a function that all programs share."""
+
+    def target_of(scale):
+        return user_target(lambda z: -0.5 * (jnp.sin(z) ** 2 / scale).sum(), (), {}, 3, None)[0]
+
+    def traces():
+        gc.collect()
+        return sum(isinstance(item, jax.extend.core.Jaxpr) for item in gc.get_objects())
+
+    found = []
+    for scale in (2.0, 3.0, 4.0, 5.0):
+        target = target_of(scale)
+        assert target_of(scale).program is target.program
+        np.testing.assert_allclose(jax.grad(target.log_prob)(jnp.ones(3)), -np.sin(2.0) / (2 * scale), rtol=1e-5)
+        del target
+        found.append(traces())
+    assert found[1] == found[2] == found[3]

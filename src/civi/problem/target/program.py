@@ -1,7 +1,8 @@
 """Python functions as programs: traced once, with the arrays that they use as arguments and not as constants.
 
 Two programs are equal if they do the same to arrays of the same shapes. A compiled function of a program and its
-constants is therefore reused for other data of the same shapes.
+constants is therefore reused for other data of the same shapes. JAX keeps the traces of a function for as long as the
+function exists, so each program has its own, and equal programs that exist at the same time are one object.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ import re
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
+from weakref import WeakValueDictionary
 
 import jax
 import jax.numpy as jnp
@@ -38,6 +40,11 @@ class Program:
     structure: Any
     digest: str
 
+    @cached_property
+    def function(self) -> Callable[..., Any]:
+        """The operations as a jitted function of the arrays of the pool and the inputs."""
+        return jax.jit(partial(_evaluate, self.jaxpr, self.places, self.structure), inline=True)
+
     @property
     def uses_lapack(self) -> bool:
         """Whether it factorises matrices or solves linear systems."""
@@ -48,6 +55,9 @@ class Program:
 
     def __hash__(self) -> int:
         return hash(self.digest)
+
+
+_existing: WeakValueDictionary[str, Program] = WeakValueDictionary()
 
 
 @dataclass
@@ -82,7 +92,8 @@ class Pool:
         """
         places = self.places(traced.consts)
         key = (text(traced), _nested(traced.jaxpr), places, str(structure), repr(_code(origin)))
-        return Program(traced.jaxpr, places, structure, hashlib.sha256(repr(key).encode()).hexdigest())
+        digest = hashlib.sha256(repr(key).encode()).hexdigest()
+        return _existing.setdefault(digest, Program(traced.jaxpr, places, structure, digest))
 
 
 def trace(function: Callable[..., Any], *inputs: Any) -> tuple[ClosedJaxpr, Any]:
@@ -119,13 +130,15 @@ def _run(jaxpr: Jaxpr, constants: Any, *inputs: Any) -> list[Any]:
     return [read(variable) for variable in jaxpr.outvars]
 
 
-@partial(jax.jit, static_argnums=0, inline=True)
 def evaluate(program: Program, constants: tuple[Any, ...], *inputs: Any) -> Any:
     """The result of a program, compiled once for all programs that are equal."""
-    shapes: list[Any] = [variable.aval for variable in program.jaxpr.invars]
+    return program.function(constants, *inputs)
+
+
+def _evaluate(jaxpr: Jaxpr, places: tuple[int, ...], structure: Any, constants: tuple[Any, ...], *inputs: Any) -> Any:
+    shapes: list[Any] = [variable.aval for variable in jaxpr.invars]
     flat = [jnp.asarray(value, shape.dtype) for value, shape in zip(jax.tree.leaves(inputs), shapes, strict=True)]
-    results = jax.core.eval_jaxpr(program.jaxpr, [constants[i] for i in program.places], *flat)
-    return jax.tree.unflatten(program.structure, results)
+    return jax.tree.unflatten(structure, jax.core.eval_jaxpr(jaxpr, [constants[i] for i in places], *flat))
 
 
 def on_device(array: Any, dtype: Any = None) -> Any:

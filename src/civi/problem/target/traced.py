@@ -64,7 +64,8 @@ class TracedTarget(eqx.Module):
     @property
     def is_complex(self) -> bool:
         """Whether log p is a complex number."""
-        return jnp.issubdtype(self.program.jaxpr.outvars[0].aval.dtype, jnp.complexfloating)
+        result: Any = self.program.jaxpr.outvars[0].aval
+        return bool(jnp.issubdtype(result.dtype, jnp.complexfloating))
 
     def log_prob(self, z: Float[Array, " D"]) -> Float[Array, ""]:
         if z.shape != (self.dim,):
