@@ -2,7 +2,7 @@
 
 Two programs are equal if they do the same to arrays of the same shapes. A compiled function of a program and its
 constants is therefore reused for other data of the same shapes. JAX keeps the traces of a function for as long as the
-function exists, so each program has its own, and equal programs that exist at the same time are one object.
+function exists, so each program has its own function, and those of the last KEPT programs exist.
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ import re
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import lru_cache, partial
 from typing import Any
-from weakref import WeakValueDictionary
 
 import jax
 import jax.numpy as jnp
@@ -22,6 +21,7 @@ import numpy as np
 from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
 
 LAPACK = {"cholesky", "triangular_solve", "lu", "qr", "geqrf", "householder_product", "eigh", "eig", "svd", "schur"}
+KEPT = 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,11 +40,6 @@ class Program:
     structure: Any
     digest: str
 
-    @cached_property
-    def function(self) -> Callable[..., Any]:
-        """The operations as a jitted function of the arrays of the pool and the inputs."""
-        return jax.jit(partial(_evaluate, self.jaxpr, self.places, self.structure), inline=True)
-
     @property
     def uses_lapack(self) -> bool:
         """Whether it factorises matrices or solves linear systems."""
@@ -55,9 +50,6 @@ class Program:
 
     def __hash__(self) -> int:
         return hash(self.digest)
-
-
-_existing: WeakValueDictionary[str, Program] = WeakValueDictionary()
 
 
 @dataclass
@@ -92,8 +84,7 @@ class Pool:
         """
         places = self.places(traced.consts)
         key = (text(traced), _nested(traced.jaxpr), places, str(structure), repr(_code(origin)))
-        digest = hashlib.sha256(repr(key).encode()).hexdigest()
-        return _existing.setdefault(digest, Program(traced.jaxpr, places, structure, digest))
+        return Program(traced.jaxpr, places, structure, hashlib.sha256(repr(key).encode()).hexdigest())
 
 
 def trace(function: Callable[..., Any], *inputs: Any) -> tuple[ClosedJaxpr, Any]:
@@ -132,7 +123,13 @@ def _run(jaxpr: Jaxpr, constants: Any, *inputs: Any) -> list[Any]:
 
 def evaluate(program: Program, constants: tuple[Any, ...], *inputs: Any) -> Any:
     """The result of a program, compiled once for all programs that are equal."""
-    return program.function(constants, *inputs)
+    return _function(program)(constants, *inputs)
+
+
+@lru_cache(KEPT)
+def _function(program: Program) -> Callable[..., Any]:
+    """The operations as a jitted function of the arrays of the pool and the inputs."""
+    return jax.jit(partial(_evaluate, program.jaxpr, program.places, program.structure), inline=True)
 
 
 def _evaluate(jaxpr: Jaxpr, places: tuple[int, ...], structure: Any, constants: tuple[Any, ...], *inputs: Any) -> Any:
