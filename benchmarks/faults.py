@@ -58,12 +58,16 @@ def parts(given: argparse.Namespace, runs: Runs) -> Iterator[tuple[str, Iterator
 
 def outcome_of(name: str, cases: Iterator[str], console: Console) -> dict[str, Any]:
     """The number of cases of a part and those that broke, which are also shown at once."""
-    tried, broke = 0, []
-    for case in cases:
-        tried += 1
-        if case:
-            broke.append(case)
-            console.print(f"{name}: {case}", style="red", soft_wrap=True, markup=False)
+    tried: int = 0
+    broke: list[str] = []
+    with console.status(f"{name}: 0 tried") as line:
+        for case in cases:
+            tried += 1
+            if case:
+                broke.append(case)
+                console.print(f"{name}: {case}", style="red", soft_wrap=True, markup=False)
+            line.update(f"{name}: {tried} tried, {len(broke)} broke")
+    console.print(f"{name}: {tried} tried, {len(broke)} broke")
     return {"tried": tried, "broke": broke}
 
 

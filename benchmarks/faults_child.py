@@ -44,7 +44,11 @@ def small_tasks() -> None:
 
 
 def send_signal_in(function: str, number: int) -> None:
-    """Send a signal to this process once the main thread executes a function of this name."""
+    """Send a signal to this process once the main thread executes a function of this name.
+
+    A shell lets processes in the background ignore some signals, and civi would go on ignoring them.
+    """
+    signal.signal(number, signal.SIG_DFL)
     victim = threading.main_thread().ident or 0
 
     def watch() -> None:

@@ -81,7 +81,7 @@ OPTIONS = (
     *(
         "run star --solver cvii",
         "run star --recipe papre",
-        "run star --solver sivi --recipe paper",
+        "run star --solver iwhvi --recipe paper",
         "run star --resume",
     ),
     *("run star --force --resume", "run star --checkpoint-every 0", "run star --checkpoint-every -1"),
@@ -117,7 +117,12 @@ OPTIONS = (
     *("compare star --solvers ,", "compare star --solvers civi,civi", "compare star --solvers civi,sivy"),
     *("compare star --seeds 0", "compare star --seeds -1", "compare star --seeds 99999999999", "compare star --resume"),
     *("compare star --force --resume", "compare banan", "compare star --out EMPTY", "compare mnist --solvers nuts"),
-    *("compare star --recipe paper", "compare regression", "compare star --set nothing=1", "compare star --steps 0"),
+    *(
+        "compare star --solvers civi,iwhvi --recipe paper",
+        "compare regression",
+        "compare star --set nothing=1",
+        "compare star --steps 0",
+    ),
     *("bench nothing", "data", "data fetch", "data fetch nothing", "data path nothing", "data nothing", "nothing"),
     *("fit", "fit model.py", "fit :line", "fit model.py:", "fit absent.py:line", "fit model.py:lien"),
     *(
@@ -162,7 +167,7 @@ def calls() -> Iterator[Callable[[], Any]]:
     for name in ("dim", "steps", "runs"):
         for value in (0, -1, 1.5, "3", 2**31, True, np.zeros(1)):
             yield fitted(**{name: value})
-    for seconds in (0, -1, float("nan"), "60", None):
+    for seconds in (0, -1, float("nan"), "60"):
         yield fitted(seconds=seconds)
     yield fitted(solver="civvi")
     for path in ("absent.civi", ".", "good.json", "good.csv"):

@@ -9,8 +9,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from civi.errors import OutputError
+from civi.errors import OutputError, require
 from civi.interrupts import postponed
+
+
+def as_path(path: Any) -> Path:
+    """The path that a user gave as a text or a Path; raises SettingError if it is something else, or empty."""
+    require(isinstance(path, str | Path), f"a path must be a text or a Path, not of type {type(path).__name__}")
+    require(path != "", "the path is empty: name a file or a folder")
+    return Path(path)
 
 
 def write_json(path: Path, content: dict[str, Any]) -> None:

@@ -8,8 +8,10 @@ import pytest
 import civi
 from civi.errors import SettingError
 from civi.family import Architecture
+from civi.files import as_path
 from civi.inference.arguments import as_key
 from civi.inference.posterior import SemiImplicitPosterior
+from civi.inference.recipe import check_solver
 from civi.problem.target import star
 
 
@@ -49,6 +51,21 @@ def test_a_whole_number_is_the_seed_of_a_key(posterior):
 def test_what_is_no_key_is_refused(key, message):
     with pytest.raises(SettingError, match=message):
         civi.fit(log_density, dim=2, key=key)
+
+
+def test_what_is_no_path_is_refused():
+    for given in (None, 3, b"file"):
+        with pytest.raises(SettingError, match="a path must be a text or a Path, not of type"):
+            as_path(given)
+    for function in (civi.load, civi.keep_programs, lambda path: civi.Rows(path, "a")):
+        with pytest.raises(SettingError, match="the path is empty"):
+            function("")
+
+
+@pytest.mark.parametrize("solver", [None, ["civi"]])
+def test_a_solver_that_is_no_name_is_refused(solver):
+    with pytest.raises(SettingError, match="solver must be the name of one, not a"):
+        check_solver(solver)
 
 
 def test_a_fit_inside_a_jax_transformation_is_refused():

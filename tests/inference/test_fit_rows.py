@@ -122,3 +122,16 @@ def test_what_cannot_be_streamed_is_an_error(given, table, tmp_path):
     bad = streams.write(tmp_path / "bad.parquet", spoilt)
     with pytest.raises(DataError, match=r"row 57: age is inf"):
         user_target(model, (Rows(bad, ["age", "dose"]), Rows(bad, "age")), {}, None, None)
+
+
+def test_values_that_float32_or_whole_numbers_cannot_hold_are_named(tmp_path):
+    frame = streams.frame(100).assign(count=np.arange(100))
+    frame.loc[56, "age"] = 1e39
+    path = streams.write(tmp_path / "table.parquet", frame)
+    with pytest.raises(DataError, match=r"row 57: age is too large for float32"):
+        RowStream.of([Rows(path, "age")]).sample()
+    (tmp_path / "parts").mkdir()
+    for place, values in {"a": np.arange(10), "b": np.arange(10) + 0.5}.items():
+        streams.write(tmp_path / "parts" / f"{place}.csv", pd.DataFrame({"count": values}))
+    with pytest.raises(DataError, match=r"b.csv: row 1: count is not a whole number as in the first rows"):
+        RowStream.of([Rows(tmp_path / "parts", "count")]).sample()

@@ -78,6 +78,9 @@ def test_tables_that_cannot_be_opened(tmp_path, monkeypatch):
     (tmp_path / "damaged.parquet").write_bytes(b"PAR1 and nothing else")
     with pytest.raises(DataError, match=r"damaged.parquet cannot be read"):
         Table.open(tmp_path / "damaged.parquet")
+    (tmp_path / "utf16.csv").write_bytes("y,a\n0,1\n".encode("utf-16"))
+    with pytest.raises(DataError, match=r"utf16.csv cannot be read \('utf-8' codec can't decode"):
+        Table.open(tmp_path / "utf16.csv")
     path = streams.write(tmp_path / "good.parquet", streams.frame(10))
     with pytest.raises(DataError, match="unknown target column 'label'"):
         LabelledTable(Table.open(path), "label")

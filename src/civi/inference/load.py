@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from civi.errors import DataError, TargetError
+from civi.files import as_path
 from civi.inference.archive import read_archive, unpack
 from civi.inference.check_file import check_parts, expect
 from civi.inference.posterior import AmortisedPosterior, Posterior, SampledPosterior, SemiImplicitPosterior
@@ -80,7 +81,7 @@ def load(
         >>> bool((again.sample(1, 10) == posterior.sample(1, 10)).all())
         True
     """
-    content, arrays = read_archive(Path(path), FORMAT, VERSION, OLDER)
+    content, arrays = read_archive(as_path(path), FORMAT, VERSION, OLDER)
     try:
         posterior, space = _posterior(content, arrays)
     except Exception as error:

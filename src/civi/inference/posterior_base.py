@@ -13,6 +13,7 @@ from jaxtyping import Array, Float
 from rich.table import Table
 
 from civi.errors import TargetError
+from civi.files import as_path
 from civi.inference.arguments import KeyOrSeed
 from civi.inference.data_groups import axes_of
 from civi.inference.diagnose import Bounds
@@ -210,7 +211,7 @@ class Posterior(ABC):
             key: random key of the draws that it shows, or a whole number as its seed.
             title: title of the page; by default the name of the model.
         """
-        write_report(self.content(key, title), Path(path))
+        write_report(self.content(key, title), as_path(path))
 
     @abstractmethod
     def draws_to_measure(self, key: KeyOrSeed, count: int) -> np.ndarray:
@@ -313,7 +314,7 @@ class Posterior(ABC):
         """
         kind, parts = self._saved()
         record = {"history": self.history, "message": self.message, "seconds": self.seconds, "phases": self.phases}
-        save(kind, record | parts, self.constrain, self.dim, Path(path), overwrite=overwrite)
+        save(kind, record | parts, self.constrain, self.dim, as_path(path), overwrite=overwrite)
 
     @abstractmethod
     def _saved(self) -> tuple[str, dict[str, Any]]:

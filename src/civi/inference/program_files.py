@@ -10,6 +10,7 @@ import jax
 from jax.experimental.compilation_cache import compilation_cache
 
 from civi.errors import OutputError
+from civi.files import as_path
 from civi.folders import cache_folder
 
 LARGEST = 2_000_000_000
@@ -36,7 +37,7 @@ def keep_programs(folder: str | Path | None = None) -> Path:
         >>> civi.keep_programs(folder).name
         'programs'
     """
-    path = cache_folder("programs") / _machine() if folder is None else Path(folder)
+    path = cache_folder("programs") / _machine() if folder is None else as_path(folder)
     _make_private(path)
     _delete_oldest(path)
     jax.config.update("jax_compilation_cache_dir", str(path))

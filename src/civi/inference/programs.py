@@ -21,7 +21,7 @@ import jax
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-LARGEST = 32
+LARGEST = 20
 QUICK = {"xla_cpu_use_fusion_emitters": False, "xla_backend_optimization_level": 1}
 BATCH_OF_MATRICES = re.compile(r"tensor<\d+x\d+x\d+x")
 Result = TypeVar("Result")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
-from civi.errors import unknown
+from civi.errors import require, unknown
 from civi.family import Architecture
 from civi.inference.pilot import Gaussian
 from civi.inference.settings import Settings
@@ -47,7 +48,8 @@ def fit_settings(solver: str, dim: int, steps: int | None = None, batch: int | N
     )
 
 
-def check_solver(solver: str) -> None:
+def check_solver(solver: Any) -> None:
     """Reject a solver that cannot train a family in the frame of the pilot."""
+    require(isinstance(solver, str), f"solver must be the name of one, not a {type(solver).__name__}")
     if solver not in SOLVERS or solver in NOT_IN_A_FRAME:
         raise unknown("solver for civi.fit", solver, [name for name in SOLVERS if name not in NOT_IN_A_FRAME])

@@ -131,7 +131,8 @@ class readable:
         return None
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if isinstance(error, OSError | pyarrow().ArrowException) and not isinstance(error, DataError):
+        causes = (OSError, UnicodeDecodeError, pyarrow().ArrowException)
+        if isinstance(error, causes) and not isinstance(error, DataError):
             reason = " ".join(str(error).split())[:200]
             raise DataError(f"{self._file} cannot be read ({reason})") from error
 
@@ -222,7 +223,7 @@ def check_columns(table: Table, names: Sequence[str], what: str = "column") -> N
     """Raise an error that lists the columns of the table if one of these names is not among them."""
     for name in names:
         if name not in table.columns:
-            raise DataError(f"{table.path}: {unknown(what, name, table.columns)}")
+            raise DataError(f"{table.path}: {unknown(what, str(name), table.columns)}")
 
 
 _OPENERS: dict[str, Any] = {"parquet": _open_parquet, "arrow": _open_arrow, "csv": _open_csv}

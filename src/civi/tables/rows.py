@@ -14,11 +14,13 @@ import numpy as np
 
 from civi import interrupts
 from civi.errors import DataError, TargetError, require
+from civi.files import as_path
+from civi.tables.batches import EXACT, spooled
 from civi.tables.columns import numbers
-from civi.tables.files import Table, check_columns, pyarrow
+from civi.tables.files import Group, Table, check_columns, pyarrow
 
-EXACT = 2**24
 SAMPLE = 10_000
+LARGEST = np.finfo(np.float32).max
 
 
 class Given(NamedTuple):
@@ -42,7 +44,7 @@ class Rows:
             numpyro.sample("y", dist.Bernoulli(logits=x[i] @ beta), obs=y[i])
 
     Args:
-        path: the file or the folder.
+        path: the file or the folder; `from_batches` makes one.
         columns: a list of names, for an array (N, C), or one name, for an array (N,). Whole numbers stay whole.
 
     Example:
@@ -54,19 +56,50 @@ class Rows:
         (2, ['a', 'b'])
     """
 
-    path: str | Path
+    path: str | Path | Table
     columns: str | Sequence[str]
     table: Table = field(init=False, repr=False, compare=False)
     whole: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        table = Table.open(Path(self.path))
+        table = self.path if isinstance(self.path, Table) else Table.open(as_path(self.path))
+        require(isinstance(self.columns, str | list | tuple), "columns must be a name, or a list of names")
         require(len(self.names) >= 1, "Rows needs the name of at least one column")
         check_columns(table, self.names)
         types = [table.read(0, [name]).column(name).type for name in self.names]
         integer = pyarrow("types").is_integer
+        object.__setattr__(self, "path", table.path)
         object.__setattr__(self, "table", table)
         object.__setattr__(self, "whole", all(integer(kind) for kind in types))
+
+    @classmethod
+    def from_batches(cls, batches: Any, folder: str | Path | None = None) -> Any:
+        """The rows of all batches, for data that come from a database, a network or a generator.
+
+        The batches are read once, with one of them in memory at a time, and their rows are written to a temporary file
+        that only this user can read. It is deleted when nothing uses its rows any more.
+
+        Args:
+            batches: an iterable, or a function that returns one. Every batch is a tuple or a dict of vectors (B,) and
+                matrices (B, C), in which row i of each belongs to the same row of the table. B may change.
+            folder: where the file is written, 4 bytes per number; by default the folder of temporary files.
+
+        Returns:
+            A tuple or a dict, as the batches are, of one `Rows` for each array.
+
+        Example:
+            >>> import civi, numpy as np
+            >>> def batches():
+            ...     for seed in range(3):
+            ...         x = np.random.default_rng(seed).normal(size=(100, 2))
+            ...         yield x, x.sum(1) > 0
+            >>> x, y = civi.Rows.from_batches(batches)
+            >>> x.shape, y.shape
+            ((300, 2), (300,))
+        """
+        found = spooled(batches, folder)
+        rows = {part.name: cls(found.table, part.columns) for part in found.parts}
+        return rows if found.named else tuple(rows.values())
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -126,7 +159,7 @@ class RowStream:
     @classmethod
     def of(cls, found: Sequence[Rows]) -> RowStream:
         """The columns of all these; raises DataError unless they are of the same table."""
-        paths = {Path(rows.path).resolve() for rows in found}
+        paths = {rows.table.path.resolve() for rows in found}
         if len(paths) > 1:
             shown = ", ".join(sorted(map(str, paths)))
             raise DataError(f"all Rows of a model must be of one table, not of {shown}: join them first")
@@ -143,11 +176,11 @@ class RowStream:
         """The rows of a group, or the chosen ones of them, as float32; raises DataError if one cannot be used."""
         group = self.table.groups[index]
         columns = numbers(self.table.read(index, self.names), self.names, group)
-        for name in self.whole:
-            values = np.abs(columns[self.names.index(name)])
-            if values.max(initial=0) > EXACT:
-                place = group.first + int(values.argmax())
-                raise DataError(f"{group.file}: row {place}: {name} is above {EXACT}, which is not exact in float32")
+        for name, values in zip(self.names, columns, strict=True):
+            if name in self.whole:
+                _check(np.abs(values) <= EXACT, f"{name} is above {EXACT}, which is not exact in float32", group)
+                _check(values == np.floor(values), f"{name} is not a whole number as in the first rows", group)
+            _check(np.abs(values) <= LARGEST, f"{name} is too large for float32", group)
         rows = np.column_stack([column.astype(np.float32, copy=False) for column in columns])
         return rows if chosen is None else rows[chosen]
 
@@ -161,3 +194,9 @@ class RowStream:
             picked = np.random.default_rng([seed, index]).choice(len(rows), int(share), replace=False)
             parts.append(rows[np.sort(picked)])
         return np.concatenate(parts)
+
+
+def _check(good: np.ndarray, message: str, group: Group) -> None:
+    """Raise an error that names the first row that is not good."""
+    if not good.all():
+        raise DataError(f"{group.file}: row {group.first + int(good.argmin())}: {message}")

@@ -1,5 +1,6 @@
 """Reading a target compiles nothing, and its data are arguments of the compiled programs."""
 
+import gc
 from contextlib import contextmanager
 
 import equinox as eqx
@@ -13,6 +14,7 @@ from scipy import stats
 
 from civi.errors import TargetError
 from civi.problem.target.not_finite import why_not_finite
+from civi.problem.target.program import KEPT
 from civi.problem.target.user import user_target
 
 SIGMA = np.array([1.5, 1.0, 0.5], np.float32)
@@ -134,3 +136,22 @@ def test_programs_with_python_callbacks_are_never_shared():
     assert jax.tree.structure(targets[0]) != jax.tree.structure(targets[1])
     for target, y in zip(targets, (FIRST, SECOND), strict=True):
         np.testing.assert_allclose(target.log_prob(jnp.zeros(3)), -0.5 * (y**2).sum(), rtol=1e-5)
+
+
+def test_the_traces_of_the_last_programs_are_kept_and_no_others():
+    """JAX would keep them all under a function that programs share."""
+
+    def trace(number):
+        target = user_target(lambda z: -0.5 * (jnp.sin(z) ** 2 / number).sum(), (), {}, 3, None)[0]
+        jax.make_jaxpr(jax.grad(target.log_prob))(jnp.ones(3))
+
+    def traces():
+        gc.collect()
+        return sum(isinstance(item, jax.extend.core.Jaxpr) for item in gc.get_objects())
+
+    found = []
+    for number in range(1, 2 * KEPT + 1):
+        trace(number)
+        found.append(traces() if number % 16 == 0 else 0)
+    assert found[KEPT - 1] == found[KEPT + 15] == found[2 * KEPT - 1]
+    assert found[15] < found[KEPT - 1]

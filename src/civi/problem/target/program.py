@@ -1,7 +1,8 @@
 """Python functions as programs: traced once, with the arrays that they use as arguments and not as constants.
 
 Two programs are equal if they do the same to arrays of the same shapes. A compiled function of a program and its
-constants is therefore reused for other data of the same shapes.
+constants is therefore reused for other data of the same shapes. JAX keeps the traces of a function for as long as the
+function exists, so each program has its own function, and those of the last KEPT programs exist.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import re
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import jax
@@ -21,6 +22,7 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
 
 LAPACK = {"cholesky", "triangular_solve", "lu", "qr", "geqrf", "householder_product", "eigh", "eig", "svd", "schur"}
 GATHERED, SMALL = 2**16, 32
+KEPT = 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,13 +137,21 @@ def _run(jaxpr: Jaxpr, constants: Any, *inputs: Any) -> list[Any]:
     return [read(variable) for variable in jaxpr.outvars]
 
 
-@partial(jax.jit, static_argnums=0, inline=True)
 def evaluate(program: Program, constants: tuple[Any, ...], *inputs: Any) -> Any:
     """The result of a program, compiled once for all programs that are equal."""
-    shapes: list[Any] = [variable.aval for variable in program.jaxpr.invars]
+    return _function(program)(constants, *inputs)
+
+
+@lru_cache(KEPT)
+def _function(program: Program) -> Callable[..., Any]:
+    """The operations as a jitted function of the arrays of the pool and the inputs."""
+    return jax.jit(partial(_evaluate, program.jaxpr, program.places, program.structure), inline=True)
+
+
+def _evaluate(jaxpr: Jaxpr, places: tuple[int, ...], structure: Any, constants: tuple[Any, ...], *inputs: Any) -> Any:
+    shapes: list[Any] = [variable.aval for variable in jaxpr.invars]
     flat = [jnp.asarray(value, shape.dtype) for value, shape in zip(jax.tree.leaves(inputs), shapes, strict=True)]
-    results = jax.core.eval_jaxpr(program.jaxpr, [constants[i] for i in program.places], *flat)
-    return jax.tree.unflatten(program.structure, results)
+    return jax.tree.unflatten(structure, jax.core.eval_jaxpr(jaxpr, [constants[i] for i in places], *flat))
 
 
 def on_device(array: Any, dtype: Any = None) -> Any:

@@ -66,6 +66,12 @@ class TracedTarget(eqx.Module):
         """Number of elements that one evaluation computes (see `Program`)."""
         return self.program.work
 
+    @property
+    def is_complex(self) -> bool:
+        """Whether log p is a complex number."""
+        result: Any = self.program.jaxpr.outvars[0].aval
+        return bool(jnp.issubdtype(result.dtype, jnp.complexfloating))
+
     def log_prob(self, z: Float[Array, " D"]) -> Float[Array, ""]:
         if z.shape != (self.dim,):
             raise TargetError(f"z must be a vector of length {self.dim}, not an array of shape {z.shape}")

@@ -66,6 +66,8 @@ def user_target(
             made = numpyro_target(target, args, kwargs, reparam=reparam)
     except TargetError as error:
         raise TargetError(f"{error}{with_unusable(named)}{missing}") from error.__cause__
+    if isinstance(made[0], TracedTarget) and made[0].is_complex:
+        raise TargetError("the log density is complex: use real data, or the absolute value or real part of them")
     if missing and not _finite_somewhere(made[0]):
         raise TargetError(f"the log density is not finite at any point tried near 0{missing}")
     return made

@@ -32,13 +32,37 @@ def named_arguments(
 
 
 def check_data(named: Mapping[Any, Any]) -> None:
-    """Refuse traced values and arrays without rows."""
+    """Refuse traced values, iterators and arrays without rows."""
     for name, leaf in _leaves(named):
         if isinstance(leaf, jax.core.Tracer):
             raise SettingError("civi runs its own compiled programs: call it outside of jit, vmap and grad")
+        if isinstance(leaf, Iterator):
+            raise TargetError(
+                f"the data {name} are an iterator, which can be read once only: give an array, or batches of rows by "
+                "civi.Rows.from_batches"
+            )
         shape = getattr(leaf, "shape", None)
         if isinstance(shape, tuple) and shape and shape[0] == 0:
             raise TargetError(f"the data {name} are empty (an array of shape {shape}): give at least one row")
+        if isinstance(leaf, np.ndarray | np.generic) and leaf.dtype.kind in "iuf":
+            _check_range(name, leaf)
+
+
+def _check_range(name: str, values: Any) -> None:
+    """Refuse numbers that JAX would change in silence, because without double precision it uses 32 bits."""
+    kind = jax.dtypes.canonicalize_dtype(values.dtype)
+    if kind == values.dtype:
+        return
+    largest = np.finfo(kind).max if kind.kind == "f" else np.iinfo(kind).max
+    smallest = -largest if kind.kind == "f" else np.iinfo(kind).min
+    changed = np.atleast_1d(np.isfinite(values) & ((values > largest) | (values < smallest)))
+    if changed.any():
+        row = np.argwhere(changed)[0]
+        value = np.atleast_1d(values)[tuple(row)]
+        raise TargetError(
+            f"the data {name} contain {value} (row {row[0] + 1}), which does not fit in {kind}: rescale or recode "
+            "them, or use double precision (jax_enable_x64)"
+        )
 
 
 def with_nan(named: Mapping[Any, Any]) -> str:
@@ -68,5 +92,5 @@ def _is_text(name: str, leaf: Any) -> bool:
 
 def _leaves(named: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
     """The arguments by name; the elements of lists of plain values are found under the name of the list."""
-    for path, leaf in jax.tree_util.tree_leaves_with_path(named):
+    for path, leaf in jax.tree_util.tree_leaves_with_path(named, is_leaf=lambda leaf: isinstance(leaf, Iterator)):
         yield ".".join(str(getattr(part, "key", getattr(part, "idx", part))) for part in path), leaf
