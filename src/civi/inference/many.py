@@ -17,8 +17,8 @@ from rich.table import Table
 
 from civi.errors import SettingError, require
 from civi.inference.arguments import as_words, check_count
+from civi.inference.diagnose.diagnosis import Diagnosis
 from civi.inference.fit import RUNS, fit, screen_of
-from civi.inference.posterior_base import Diagnosis
 from civi.inference.programs import one_blas_thread
 from civi.inference.seeds import derived, threefry
 from civi.progress import TrainingBar

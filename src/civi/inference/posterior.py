@@ -18,6 +18,7 @@ from civi.family import SemiImplicit
 from civi.inference.arguments import KeyOrSeed, as_key, as_words, check_count
 from civi.inference.data_groups import groups_of_draws
 from civi.inference.diagnose import Bounds, log_q, neg_elbo_bounds
+from civi.inference.diagnose.diagnosis import Diagnosis
 from civi.inference.diagnose.divergence import WeightedDraws, mean_and_se, with_own
 from civi.inference.diagnose.importance import resample as resampled
 from civi.inference.diagnose.importance import smooth_weights
@@ -27,7 +28,7 @@ from civi.inference.labelled import Groups
 from civi.inference.loo import Loo, check_size, loo
 from civi.inference.pilot.base import Guesses
 from civi.inference.posterior_amortised import AmortisedPosterior
-from civi.inference.posterior_base import INNER, Diagnosis, Elbo, LogProb, Posterior
+from civi.inference.posterior_base import INNER, Elbo, LogProb, Posterior
 from civi.inference.posterior_sampled import SampledPosterior
 from civi.inference.refine import METRIC_DRAWS, Chains, run_chains
 from civi.inference.report.content import Content

@@ -12,8 +12,9 @@ from civi.errors import TargetError
 from civi.family import Amortised, Conditioned
 from civi.inference.arguments import KeyOrSeed
 from civi.inference.diagnose import Bounds
+from civi.inference.diagnose.diagnosis import Diagnosis
 from civi.inference.labelled import Groups
-from civi.inference.posterior_base import INNER, Diagnosis, Elbo, LogProb, Posterior
+from civi.inference.posterior_base import INNER, Elbo, LogProb, Posterior
 from civi.inference.report.content import Content
 from civi.inference.report.gather import recorded
 from civi.problem.autoencoder import Decoder

@@ -13,11 +13,12 @@ from jaxtyping import Array
 from civi.inference.arguments import KeyOrSeed, as_key, check_count
 from civi.inference.data_groups import named
 from civi.inference.diagnose import Bounds
+from civi.inference.diagnose.diagnosis import Diagnosis
 from civi.inference.diagnose.trust import chain_findings
 from civi.inference.labelled import Groups
 from civi.inference.loo import Loo, check_size, loo
 from civi.inference.nuts import Reference
-from civi.inference.posterior_base import Diagnosis, Posterior
+from civi.inference.posterior_base import Posterior
 from civi.inference.report.content import Content
 from civi.inference.report.gather import gathered
 from civi.inference.warm_start import origin_of
