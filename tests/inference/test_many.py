@@ -27,7 +27,7 @@ class Stub:
     def __init__(self, y, key):
         self.y, self.key = y, key
 
-    def diagnose(self, key):
+    def diagnose(self, key, progress):
         return Diagnosis([Finding("k_hat", float(self.y[0]), "bad" if self.y[0] > 2 else "good", "A sentence.")])
 
 

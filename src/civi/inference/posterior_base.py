@@ -26,6 +26,7 @@ from civi.inference.save import save
 from civi.inference.warm_start import WarmStart
 from civi.page.elements import tag
 from civi.problem.target.space import VectorSpace
+from civi.progress import Say, phases, silent
 
 if TYPE_CHECKING:
     from xarray import DataTree
@@ -109,11 +110,12 @@ class Posterior(ABC):
         """
 
     @abstractmethod
-    def diagnose(self, key: KeyOrSeed) -> Diagnosis:
+    def diagnose(self, key: KeyOrSeed, *, progress: bool = True) -> Diagnosis:
         """Check how far the posterior can be trusted.
 
         Args:
             key: random key of the draws that the checks use.
+            progress: whether to show what is being done, in a terminal or a notebook.
 
         Returns:
             For each check its value, a verdict (good, doubtful or bad) and a sentence that explains it.
@@ -155,18 +157,22 @@ class Posterior(ABC):
         return inference_data(datasets(self.groups(key, count), axes_of(self.constrain)))
 
     @abstractmethod
-    def content(self, key: KeyOrSeed, title: str = "") -> Content:
+    def content(self, key: KeyOrSeed, title: str = "", *, say: Say = silent) -> Content:
         """What the report shows; `report` writes it as a page."""
 
-    def report(self, path: str | Path, *, key: KeyOrSeed = 0, title: str = "") -> None:
+    def report(self, path: str | Path, *, key: KeyOrSeed = 0, title: str = "", progress: bool = True) -> None:
         """Write a report: one HTML file with the verdict, learning curves, parameters, weights and checks.
 
         Args:
             path: the file; an existing one is replaced.
             key: random key of the draws that it shows, or a whole number as its seed.
             title: title of the page; by default the name of the model.
+            progress: whether to show what is being done.
         """
-        write_report(self.content(key, title), Path(path))
+        with phases("report", progress) as say:
+            content = self.content(key, title, say=say)
+            say("writing the page")
+            write_report(content, Path(path))
 
     @abstractmethod
     def draws_to_measure(self, key: KeyOrSeed, count: int) -> np.ndarray:
@@ -203,12 +209,13 @@ class Posterior(ABC):
         """
         raise TargetError(NO_DENSITY)
 
-    def elbo(self, key: KeyOrSeed, *, inner: int = INNER) -> Elbo:
+    def elbo(self, key: KeyOrSeed, *, inner: int = INNER, progress: bool = True) -> Elbo:
         """Estimate the evidence lower bound.
 
         Args:
             key: random key, or a whole number as its seed.
             inner: number of inner samples per draw.
+            progress: whether to show what is being done.
 
         Returns:
             The estimate and its Monte Carlo standard error.
@@ -216,7 +223,14 @@ class Posterior(ABC):
         raise TargetError(NO_DENSITY)
 
     def refine(
-        self, key: KeyOrSeed, *, draws: int = 1000, chains: int = 4, warmup: int = 100, accept: float = 0.9
+        self,
+        key: KeyOrSeed,
+        *,
+        draws: int = 1000,
+        chains: int = 4,
+        warmup: int = 100,
+        accept: float = 0.9,
+        progress: bool = True,
     ) -> Posterior:
         """Run NUTS from draws of q, with the covariance of q as its metric, on all data.
 
@@ -226,6 +240,7 @@ class Posterior(ABC):
             chains: number of chains, which run as one program.
             warmup: number of transitions that adapt the step size and are discarded.
             accept: the acceptance probability that the step size aims at.
+            progress: whether to show what is being done.
 
         Returns:
             A posterior of draws of Markov chains, under the same names; `diagnose` judges them by R-hat, effective
@@ -246,7 +261,7 @@ class Posterior(ABC):
         """
         raise TargetError(f"warm_start takes draws of a fitted density: {NO_DENSITY}")
 
-    def loo(self, key: KeyOrSeed, count: int = 4000) -> Loo:
+    def loo(self, key: KeyOrSeed, count: int = 4000, *, progress: bool = True) -> Loo:
         """Estimate the expected log predictive density by leave-one-out cross-validation, for a NumPyro model.
 
         Draws are weighted by p / q, so that an approximation that is slightly off still gives a valid estimate.
@@ -254,6 +269,7 @@ class Posterior(ABC):
         Args:
             key: random key, or a whole number as its seed.
             count: number of draws.
+            progress: whether to show what is being done.
 
         Returns:
             elpd with its standard error, p_loo, and a k_hat for every observation.
