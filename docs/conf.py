@@ -88,6 +88,7 @@ html_css_files = ["site.css"]
 html_copy_source = False
 html_show_copyright = False
 html_math_renderer = "mathml"
+html_context = {"default_mode": "auto"}
 html_theme_options = {"show_toc_level": 2, "home_page_in_toc": False, "use_download_button": False}
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True

@@ -27,7 +27,7 @@ def visit_inline(translator: Any, node: Any) -> None:
 
 def visit_block(translator: Any, node: Any) -> None:
     """Write a formula on a line of its own, which scrolls where it is wider than the page."""
-    translator.body.append(f'<div class="math" tabindex="0">{mathml(node.astext(), "block")}</div>')
+    translator.body.append(f'<div class="formula" tabindex="0">{mathml(node.astext(), "block")}</div>')
     raise SkipNode
 
 
