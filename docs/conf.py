@@ -14,6 +14,8 @@ CACHE = DOCS / "_cache"
 
 sys.path[:0] = [str(ROOT / "src"), str(DOCS / "extensions")]
 
+from sphinx.util.inspect import TypeAliasForwardRef  # noqa: E402
+
 import civi  # noqa: E402 the package of this checkout
 
 
@@ -75,6 +77,7 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented"
 autodoc_type_aliases = {"KeyOrSeed": "KeyOrSeed", "PRNGKeyArray": "PRNGKeyArray"}
+TypeAliasForwardRef.__repr__ = lambda alias: alias.name  # an alias within Callable[...] is shown by its name
 python_maximum_signature_line_length = 88
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
