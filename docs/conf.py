@@ -12,7 +12,9 @@ DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
 CACHE = DOCS / "_cache"
 
-sys.path.insert(0, str(ROOT / "src"))
+sys.path[:0] = [str(ROOT / "src"), str(DOCS / "extensions")]
+
+from sphinx.util.inspect import TypeAliasForwardRef  # noqa: E402
 
 import civi  # noqa: E402 the package of this checkout
 
@@ -37,8 +39,10 @@ extensions = [
     "sphinx_copybutton",
     "sphinx_design",
     "sphinxcontrib.bibtex",
+    "formulas",
+    "offline",
 ]
-exclude_patterns = ["_build", "_cache", "figures"]
+exclude_patterns = ["_build", "_cache", "extensions", "figures"]
 nitpicky = True
 nitpick_ignore_regex = [("py:.*", r"(?!civi\.\w+$).*")]
 default_role = "code"
@@ -56,6 +60,7 @@ nb_execution_in_temp = True
 nb_execution_raise_on_error = True
 nb_execution_show_tb = True
 nb_merge_streams = True
+nb_ipywidgets_js = {}  # no page has widgets, whose scripts would come from the network
 
 # Executed pages use the commands of this environment and share their compiled programs.
 os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
@@ -72,6 +77,7 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented"
 autodoc_type_aliases = {"KeyOrSeed": "KeyOrSeed", "PRNGKeyArray": "PRNGKeyArray"}
+TypeAliasForwardRef.__repr__ = lambda alias: alias.name  # an alias within Callable[...] is shown by its name
 python_maximum_signature_line_length = 88
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
@@ -84,6 +90,8 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_copy_source = False
 html_show_copyright = False
+html_math_renderer = "mathml"
+html_context = {"default_mode": "auto"}
 html_theme_options = {"show_toc_level": 2, "home_page_in_toc": False, "use_download_button": False}
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True

@@ -2,12 +2,14 @@
 
 import io
 import sys
+import threading
 from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
 
-from civi.progress import TrainingBar, showing, time_left
+from civi import progress
+from civi.progress import TrainingBar, counted, phases, showing, time_left
 
 
 class Notebook(Console):
@@ -15,7 +17,7 @@ class Notebook(Console):
 
     def __init__(self, monkeypatch):
         super().__init__(file=io.StringIO(), force_jupyter=True)
-        self.drawn = []
+        self.drawn, self.appeared = [], threading.Event()
         handle = SimpleNamespace(update=self.draw)
         monkeypatch.setitem(sys.modules, "IPython.display", SimpleNamespace(display=self.display))
         monkeypatch.setattr("civi.notebook.INTERVAL", 0.0)
@@ -28,6 +30,7 @@ class Notebook(Console):
     def display(self, bundle, raw, display_id):
         assert display_id
         self.draw(bundle, raw)
+        self.appeared.set()
         return self.handle
 
 
@@ -64,8 +67,6 @@ def test_a_notebook_shows_every_phase_in_one_line(monkeypatch):
     fit(console)
     texts = [bundle["text/plain"] for bundle in console.drawn]
     assert texts == [
-        "fit: reading the model",
-        "",
         "fit: compiling, 0/100",
         "fit: pilot, 0/100",
         "fit: training, 0/100",
@@ -87,3 +88,37 @@ def test_a_failure_leaves_no_bar_behind():
 
 def test_the_time_left_is_that_of_the_remaining_steps():
     assert time_left(10.0, 5, 1850) == "1:01:40 left"
+
+
+def test_work_that_takes_long_in_a_notebook_is_shown_until_it_ends(monkeypatch):
+    monkeypatch.setattr("civi.notebook.DELAY", 0.0)
+    console = Notebook(monkeypatch)
+    with showing(console, "reading") as say:
+        assert console.appeared.wait(60)
+        say("writing")
+    assert [bundle["text/plain"] for bundle in console.drawn] == ["reading", "writing", ""]
+
+
+def test_short_work_leaves_nothing_in_a_notebook(monkeypatch):
+    monkeypatch.setattr("civi.notebook.DELAY", 3600.0)
+    console = Notebook(monkeypatch)
+    with showing(console, "reading") as say:
+        say("writing")
+    assert console.drawn == []
+
+
+@pytest.mark.parametrize(("shown", "quiet"), [(True, False), (False, True)])
+def test_phases_go_to_the_standard_error_unless_they_are_switched_off(monkeypatch, shown, quiet):
+    made = []
+    monkeypatch.setattr(progress, "showing", lambda console, phase: made.append(console) or showing(console, phase))
+    with phases("loo", shown) as say:
+        say("smoothing")
+    assert [(console.stderr, console.quiet) for console in made] == [(True, quiet)]
+
+
+def test_counted_items_show_how_many_are_done_and_the_time_left(monkeypatch):
+    monkeypatch.setattr(progress, "INTERVAL", 0.0)
+    times, said = iter([0.0, 0.0, 10.0, 20.0]), []
+    monkeypatch.setattr(progress.time, "monotonic", lambda: next(times))
+    assert list(counted("abc", "smoothing", said.append)) == ["a", "b", "c"]
+    assert said == ["smoothing, 1/3, 0:00:20 left", "smoothing, 2/3, 0:00:10 left"]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from html import escape
 from typing import Any
 
-INTERVAL = 0.25
+INTERVAL, DELAY = 0.25, 1.0
 
 
 class NotebookLine:
@@ -37,3 +38,36 @@ class NotebookLine:
             self._handle = display(bundle, raw=True, display_id=True)
         else:
             self._handle.update(bundle, raw=True)
+
+
+class LateLine:
+    """A line that appears after DELAY seconds and is emptied at the end, so that short work leaves nothing behind.
+
+    Args:
+        text: what it says.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._text, self._shown = text, False
+        self._line, self._lock = NotebookLine(), threading.Lock()
+        self._timer = threading.Timer(DELAY, self._appear)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def change(self, text: str) -> None:
+        """Say something else."""
+        with self._lock:
+            self._text = text
+            if self._shown:
+                self._line.show(text, always=True)
+
+    def end(self) -> None:
+        """Empty the line, or never show it."""
+        self._timer.cancel()
+        self.change("")
+
+    def _appear(self) -> None:
+        with self._lock:
+            if self._text:
+                self._shown = True
+                self._line.show(self._text, always=True)

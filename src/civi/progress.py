@@ -5,17 +5,20 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 from rich.table import Table
 
-from civi.notebook import NotebookLine
+from civi.notebook import LateLine, NotebookLine
 
+Item = TypeVar("Item")
+Say = Callable[[str], None]
+INTERVAL = 0.25
 COLUMNS = (
     SpinnerColumn(finished_text=" "),
     TextColumn("[bold]{task.description}"),
@@ -92,18 +95,51 @@ class TrainingBar:
 
 
 @contextmanager
-def showing(console: Console, phase: str) -> Iterator[None]:
-    """Show what is being done for as long as it takes, in a terminal or a notebook."""
-    line = _line(console)
-    if line is None:
-        with console.status(phase):
-            yield
+def showing(console: Console, phase: str) -> Iterator[Say]:
+    """Show what is being done for as long as it takes, in a terminal or a notebook.
+
+    Yields:
+        A function that changes the text.
+    """
+    if not (console.is_jupyter and not console.quiet):
+        with console.status(phase) as status:
+            yield status.update
         return
-    line.show(phase)
+    line = LateLine(phase)
     try:
-        yield
+        yield line.change
     finally:
-        line.show("", always=True)
+        line.end()
+
+
+@contextmanager
+def phases(name: str, progress: bool) -> Iterator[Say]:
+    """Show what a call does, on the standard error.
+
+    Args:
+        name: name of the call.
+        progress: whether to show anything.
+
+    Yields:
+        A function that takes the name of the phase that begins.
+    """
+    with showing(screen_of(progress), name) as show:
+        yield lambda phase: show(f"{name}: {phase}")
+
+
+def silent(phase: str) -> None:
+    """Say nothing."""
+
+
+def counted(items: Sequence[Item], phase: str, say: Say) -> Iterator[Item]:
+    """The items, while the number of those that are done and the time left are shown."""
+    begun = last = time.monotonic()
+    for done, item in enumerate(items):
+        now = time.monotonic()
+        if done and now - last >= INTERVAL:
+            last = now
+            say(f"{phase}, {done}/{len(items)}, {time_left(now - begun, done, len(items) - done)}")
+        yield item
 
 
 def _line(console: Console) -> NotebookLine | None:
@@ -161,6 +197,13 @@ def _number(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.4f}" if abs(value) < 1000 else f"{value:.4g}"
     return str(value)
+
+
+def screen_of(progress: bool) -> Console:
+    """The console of progress bars, on the standard error; silent unless `progress` is set."""
+    made = console(stderr=True)
+    made.quiet = not progress
+    return made
 
 
 def console(*, stderr: bool = False) -> Console:

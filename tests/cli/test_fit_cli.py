@@ -49,8 +49,8 @@ def test_a_fit_writes_its_files_and_shows_the_summary(monkeypatch, tmp_path):
 
     trust = Diagnosis([Finding("k_hat", 0.8, "doubtful", "A sentence.")])
     monkeypatch.setattr(fitting, "fit", stub)
-    monkeypatch.setattr(SemiImplicitPosterior, "diagnose", lambda self, key: trust)
-    monkeypatch.setattr(SemiImplicitPosterior, "elbo", lambda self, key: Elbo(-1.5, 0.25))
+    monkeypatch.setattr(SemiImplicitPosterior, "diagnose", lambda self, key, progress: trust)
+    monkeypatch.setattr(SemiImplicitPosterior, "elbo", lambda self, key, progress: Elbo(-1.5, 0.25))
     command = ["fit", "model.py:line", "--data", "good.json", "--out", "out", "--steps", "7", "--draws", "500"]
     result = CliRunner().invoke(cli.app, command)
     assert result.exit_code == 0, result.output

@@ -1,4 +1,7 @@
-"""Every command that the documentation shows can be given: its options, tasks, solvers and settings exist."""
+"""Every command that the documentation shows can be given: its options, tasks, solvers and settings exist.
+
+Commands that only print are run. `make docs` runs those of executed pages, and tests/cli runs one of every kind.
+"""
 
 import re
 import shlex
@@ -6,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import typer
+from typer.testing import CliRunner
 
 from civi.bench.command import PARTS
 from civi.cli import main as cli
@@ -62,6 +66,12 @@ def check(command: str, table: Path) -> None:
         assert options["part"] in (*PARTS, "all")
 
 
+def prints_only(arguments: list[str]) -> bool:
+    """Whether a command prints something and computes nothing."""
+    shown = {"--help", "--help-settings"} & set(arguments)
+    return bool(shown) or arguments in (["tasks"], ["solvers"], ["data", "list"])
+
+
 def serves(task, solver: str, *settings) -> bool:
     """Whether a solver can serve a task; `--solvers all` leaves out one that cannot."""
     try:
@@ -78,6 +88,18 @@ def test_every_command_of_a_page_can_be_given(page, tmp_path):
             check(command, tmp_path / "table.csv")
         except Exception as error:
             pytest.fail(f"{command}: {error}")
+
+
+PRINTING = sorted(
+    {" ".join(words(command)) for page in PAGES for command in civi_commands(page) if prints_only(words(command))}
+)
+
+
+@pytest.mark.parametrize("command", PRINTING)
+def test_commands_that_only_print_run(command):
+    result = CliRunner().invoke(cli.app, shlex.split(command))
+    assert result.exit_code == 0, result.output
+    assert len(result.output) > 100
 
 
 def test_the_pages_show_commands_of_every_kind():

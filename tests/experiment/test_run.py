@@ -160,6 +160,10 @@ class TestFiles:
         assert len(np.unique(values[0], axis=0)) == 4000
         assert (attributes["task"], attributes["solver"], attributes["seed"]) == ("banana", "civi", 0)
 
+    def test_the_phases_of_the_training_are_all_of_its_seconds(self, folder):
+        phases = civi.load(folder / "posterior.civi").phases
+        assert sum(phases.values()) == pytest.approx(read(folder / "metrics.json")["seconds"], rel=1e-6)
+
     def test_the_posterior_file_draws_the_draws_of_the_run_bit_for_bit(self, folder):
         loaded = civi.load(folder / "posterior.civi")
         assert type(loaded) is SemiImplicitPosterior

@@ -9,9 +9,9 @@ import pytest
 import civi
 from civi.errors import SettingError, TargetError
 from civi.inference import many
+from civi.inference.diagnose.diagnosis import Diagnosis
 from civi.inference.diagnose.trust import Finding
 from civi.inference.many import Fits, Fitted, fit_many
-from civi.inference.posterior_base import Diagnosis
 
 DATA = [{"y": np.full(3, float(i), np.float32)} for i in range(4)]
 
@@ -27,7 +27,7 @@ class Stub:
     def __init__(self, y, key):
         self.y, self.key = y, key
 
-    def diagnose(self, key):
+    def diagnose(self, key, progress):
         return Diagnosis([Finding("k_hat", float(self.y[0]), "bad" if self.y[0] > 2 else "good", "A sentence.")])
 
 

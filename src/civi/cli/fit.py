@@ -149,18 +149,20 @@ def _finish(posterior: SemiImplicitPosterior, folder: Path, keys: Any, settings:
     from civi.inference.data_groups import axes_of  # noqa: PLC0415 start-up time
     from civi.inference.labelled import datasets, tree_of, write_tree  # noqa: PLC0415 start-up time
     from civi.inference.run_curve import Clock  # noqa: PLC0415 start-up time
-    from civi.progress import console  # noqa: PLC0415 start-up time
+    from civi.progress import console, showing  # noqa: PLC0415 start-up time
 
     draw_key, elbo_key, trust_key = keys
     screen, clock = console(), Clock()
-    with screen.status("drawing and diagnosing"):
+    with showing(screen, "fit: drawing") as say:
         posterior.save(folder / "posterior.civi")
         groups = posterior.groups(draw_key, settings["draws"])
         write_tree(folder / "draws.nc", tree_of(datasets(groups, axes_of(posterior.constrain))))
-        diagnosis, elbo = posterior.diagnose(trust_key), posterior.elbo(elbo_key)
+        say("fit: diagnosing")
+        diagnosis, elbo = posterior.diagnose(trust_key, progress=False), posterior.elbo(elbo_key, progress=False)
         write_json(folder / "metrics.json", _metrics(posterior, diagnosis, elbo))
         clock.end("diagnosing")
         if report:
+            say("fit: writing the report")
             found = {"findings": diagnosis.findings, "modes": diagnosis.modes, "elbo": tuple(elbo)}
             _write_report(posterior, groups, folder, settings, found | {"phases": posterior.phases | clock.phases})
     screen.print(_summary(groups["posterior"]), diagnosis)

@@ -57,9 +57,11 @@ def run_training(plan: Plan, source: Any, context: RunContext) -> tuple[Posterio
         trained = _train_on_mesh(plan, problem, train_key, checkpoints, context, team.mesh)
     team.leave()
     history = trained.history | {"neg_elbo": trained.history["neg_elbo"] - log_offset(seen)}
+    seconds = time.perf_counter() - begun
     phases = {"pilot": pilot_seconds, "compiling": trained.compile_seconds, "training": trained.seconds}
+    phases["setting up and checkpoints"] = max(0.0, seconds - sum(phases.values()))
     record = {"history": history, "message": trained.message, "seconds": trained.seconds, "phases": phases}
-    measures = _training_measures(trained, time.perf_counter() - begun)
+    measures = _training_measures(trained, seconds)
     return posterior_of(with_window(trained.problem), **record), measures
 
 

@@ -10,7 +10,6 @@ from typing import Any
 import equinox as eqx
 import jax
 import numpy as np
-from rich.console import Console
 
 from civi.errors import TargetError
 from civi.inference.arguments import as_words, check_count, check_positive
@@ -32,7 +31,7 @@ from civi.problem.target.not_finite import why_not_finite
 from civi.problem.target.numpyro_model import with_batch
 from civi.problem.target.streamed_model import StreamedModel
 from civi.problem.target.user import batch_size, user_target
-from civi.progress import TrainingBar, console, showing
+from civi.progress import TrainingBar, screen_of, showing
 
 RUNS, SPREAD_DRAWS, RESERVE = 2, 2000, 0.95
 PILOT, TRAINING, EVALUATION = range(3)
@@ -168,10 +167,3 @@ def _prepare_evaluation(settings: Settings, found: Found, space: Callable[..., A
     """Load what the evaluation needs, while the program of the training is compiled in the background."""
     shapes = eqx.filter_eval_shape(settings.family.init, found.framed.dim, jax.eval_shape(lambda: jax.random.key(0)))
     prepare_draws(shapes, found.framed.template(), space)
-
-
-def screen_of(progress: bool) -> Console:
-    """The console of progress bars, on the standard error; silent unless `progress` is set."""
-    made = console(stderr=True)
-    made.quiet = not progress
-    return made

@@ -28,6 +28,7 @@ from civi.inference.diagnose.importance import smooth_weights
 from civi.inference.diagnose.pareto import pareto_smoothed
 from civi.problem.target.numpyro_sites import Rows, explained, started
 from civi.problem.target.traced import Origin
+from civi.progress import Say, counted, silent
 
 LARGEST, SHOWN = 200_000_000, 10
 
@@ -107,25 +108,28 @@ class Loo:
         return sorted(every, key=lambda row: -row[2])[:SHOWN]
 
 
-def loo(origin: Origin, draws: dict[str, np.ndarray], log_ratios: np.ndarray) -> Loo:
+def loo(origin: Origin, draws: dict[str, np.ndarray], log_ratios: np.ndarray, say: Say = silent) -> Loo:
     """Leave-one-out cross-validation.
 
     Args:
         origin: the NumPyro model, its arguments and its sites.
         draws: draws of the sites, with a leading axis.
         log_ratios: log p - log q at the draws; zeros for exact draws.
+        say: shows what is being done.
     """
-    return loo_of(log_likelihoods(origin, draws), log_ratios)
+    say("evaluating the likelihood of each observation")
+    return loo_of(log_likelihoods(origin, draws), log_ratios, say)
 
 
-def loo_of(likelihoods: Mapping[str, np.ndarray], log_ratios: np.ndarray) -> Loo:
+def loo_of(likelihoods: Mapping[str, np.ndarray], log_ratios: np.ndarray, say: Say = silent) -> Loo:
     """Leave-one-out cross-validation from log p(x_i | z_s) by observed site, with the draws s as the leading axis.
 
     Args:
         likelihoods: the log likelihoods in double precision.
         log_ratios: log p - log q at the draws; zeros for exact draws.
+        say: shows what is being done.
     """
-    made = {site: _of_site(values, log_ratios) for site, values in likelihoods.items()}
+    made = {site: _of_site(values, log_ratios, say) for site, values in likelihoods.items()}
     elpd, k_hats, full = ({site: parts[i] for site, parts in made.items()} for i in range(3))
     return Loo(elpd, k_hats, full, len(log_ratios))
 
@@ -156,20 +160,22 @@ def check_size(origin: Origin, count: int) -> None:
     require(fits, f"{count} draws of {rows} observations need too much memory: use at most {LARGEST // rows} draws")
 
 
-def _of_site(values: np.ndarray, log_ratios: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _of_site(values: np.ndarray, log_ratios: np.ndarray, say: Say) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """elpd, k_hat and log predictive density of each observation of a site."""
     shape = values.shape[1:]
     of_each = values.reshape(len(values), -1).T
-    log_weights, k_hats = _smoothed(log_ratios - of_each)
+    log_weights, k_hats = _smoothed(log_ratios - of_each, say)
     elpd = logsumexp(log_weights + of_each, axis=1) - logsumexp(log_weights, axis=1)
     of_all = smooth_weights(log_ratios).log_weights
     full = logsumexp(of_all + of_each, axis=1) - logsumexp(of_all)
     return elpd.reshape(shape), k_hats.reshape(shape), full.reshape(shape)
 
 
-def _smoothed(log_ratios: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _smoothed(log_ratios: np.ndarray, say: Say) -> tuple[np.ndarray, np.ndarray]:
     """Pareto-smoothed log weights (observation, draw), and k_hat of each observation."""
-    smoothed = [pareto_smoothed(of_one) for of_one in log_ratios]
+    phase = "smoothing the weights of each observation"
+    say(phase)
+    smoothed = [pareto_smoothed(of_one) for of_one in counted(list(log_ratios), phase, say)]
     return np.stack([log_weights for log_weights, _ in smoothed]), np.array([k_hat for _, k_hat in smoothed])
 
 

@@ -17,11 +17,11 @@ from rich.table import Table
 
 from civi.errors import SettingError, require
 from civi.inference.arguments import as_words, check_count
-from civi.inference.fit import RUNS, fit, screen_of
-from civi.inference.posterior_base import Diagnosis
+from civi.inference.diagnose.diagnosis import Diagnosis
+from civi.inference.fit import RUNS, fit
 from civi.inference.programs import one_blas_thread
 from civi.inference.seeds import derived, threefry
-from civi.progress import TrainingBar
+from civi.progress import TrainingBar, screen_of
 
 FITTING, CHECKING = range(2)
 OPTIONS = frozenset(inspect.signature(fit).parameters) - {"args", "kwargs"}
@@ -177,7 +177,7 @@ def _each(one: Callable[[int], Fitted], count: int, workers: int, show: Callable
 def _fitted(make: Callable[[], Any], key: PRNGKeyArray | None) -> Fitted:
     try:
         posterior = make()
-        return Fitted(posterior, None if key is None else posterior.diagnose(key), None)
+        return Fitted(posterior, None if key is None else posterior.diagnose(key, progress=False), None)
     except Exception as error:
         return Fitted(None, None, error)
 

@@ -18,6 +18,7 @@ from civi.family import SemiImplicit
 from civi.inference.arguments import KeyOrSeed, as_key, as_words, check_count
 from civi.inference.data_groups import groups_of_draws
 from civi.inference.diagnose import Bounds, log_q, neg_elbo_bounds
+from civi.inference.diagnose.diagnosis import Diagnosis
 from civi.inference.diagnose.divergence import WeightedDraws, mean_and_se, with_own
 from civi.inference.diagnose.importance import resample as resampled
 from civi.inference.diagnose.importance import smooth_weights
@@ -27,7 +28,7 @@ from civi.inference.labelled import Groups
 from civi.inference.loo import Loo, check_size, loo
 from civi.inference.pilot.base import Guesses
 from civi.inference.posterior_amortised import AmortisedPosterior
-from civi.inference.posterior_base import INNER, Diagnosis, Elbo, LogProb, Posterior
+from civi.inference.posterior_base import INNER, Elbo, LogProb, Posterior
 from civi.inference.posterior_sampled import SampledPosterior
 from civi.inference.refine import METRIC_DRAWS, Chains, run_chains
 from civi.inference.report.content import Content
@@ -39,6 +40,7 @@ from civi.problem.target import Framed, Target, inward, log_volume
 from civi.problem.target.base import rows_seen
 from civi.problem.target.feeding import log_offset
 from civi.problem.target.names import name_of, parameter_names
+from civi.progress import Say, phases, silent
 
 __all__ = [
     "AmortisedPosterior",
@@ -125,26 +127,32 @@ class SemiImplicitPosterior(Posterior):
         volume = log_volume(self.target, w)
         return LogProb(np.asarray(lower) - volume, np.asarray(upper) - volume)
 
-    def elbo(self, key: KeyOrSeed, *, inner: int = INNER) -> Elbo:
+    def elbo(self, key: KeyOrSeed, *, inner: int = INNER, progress: bool = True) -> Elbo:
         """Estimate the evidence lower bound. It uses the upper bound on log q, so that it remains a lower bound."""
+        words = as_words(key)
         check_count("inner", inner)
-        drawn = self._weighted_draws(as_words(key), self._draws(), inner)
+        with phases("elbo", progress) as say:
+            drawn = self._weighted_draws(words, self._draws(), inner, say)
         value, se = mean_and_se(drawn.log_p - drawn.log_q)
         return Elbo(value + log_offset(self.target), se)
 
-    def diagnose(self, key: KeyOrSeed) -> Diagnosis:
-        return _judged(self._examined(as_words(key))[1])
+    def diagnose(self, key: KeyOrSeed, *, progress: bool = True) -> Diagnosis:
+        words = as_words(key)
+        with phases("diagnose", progress) as say:
+            return _judged(self._examined(words, say=say)[1])
 
-    def content(self, key: KeyOrSeed, title: str = "", *, sets: int = SETS) -> Content:
+    def content(self, key: KeyOrSeed, title: str = "", *, sets: int = SETS, say: Say = silent) -> Content:
         """What the report shows.
 
         Args:
             key: random key, or a whole number as its seed.
             title: title of the page; by default the name of the model.
             sets: number of sets of draws that the checks use; one is faster, but its k_hat varies more.
+            say: shows what is being done.
         """
         words = as_words(key)
-        drawn, evidence = self._examined(words, sets)
+        drawn, evidence = self._examined(words, sets, say)
+        say("predicting the data")
         predictive_key = jax.random.wrap_key_data(jnp.asarray(derived(words, 2)[:2]))
         groups = groups_of_draws(self.constrain, drawn, predictive_key)
         judged, (value, se) = _judged(evidence), mean_and_se(drawn.log_p - drawn.log_q)
@@ -152,11 +160,13 @@ class SemiImplicitPosterior(Posterior):
         more = {"findings": judged.findings, "modes": judged.modes, "elbo": elbo}
         return gathered(self, groups, title or f"Fit of {name_of(self.constrain)}", **more)
 
-    def _examined(self, words: Words, sets: int = SETS) -> tuple[WeightedDraws, Evidence]:
+    def _examined(self, words: Words, sets: int = SETS, say: Say = silent) -> tuple[WeightedDraws, Evidence]:
         """Weighted draws, and what the checks are computed from."""
         count = self._draws()
-        drawn = self._weighted_draws(words, count)
-        further = self._weighted_draws(derived(words, 4), (sets - 1) * count, FURTHER_INNER) if sets > 1 else None
+        drawn = self._weighted_draws(words, count, say=say)
+        more = (derived(words, 4), (sets - 1) * count, FURTHER_INNER, say)
+        further = self._weighted_draws(*more) if sets > 1 else None
+        say("checking the modes of the pilot and the tail of the weights")
         log_ratios = drawn.log_p - drawn.log_q
         every = [log_ratios, *([] if further is None else np.split(further.log_p - further.log_q, sets - 1))]
         evidence = Evidence(
@@ -183,10 +193,18 @@ class SemiImplicitPosterior(Posterior):
         return groups_of_draws(self.constrain, weighted, predictive_key)
 
     def refine(
-        self, key: KeyOrSeed, *, draws: int = 1000, chains: int = 4, warmup: int = 100, accept: float = 0.9
+        self,
+        key: KeyOrSeed,
+        *,
+        draws: int = 1000,
+        chains: int = 4,
+        warmup: int = 100,
+        accept: float = 0.9,
+        progress: bool = True,
     ) -> SampledPosterior:
-        begun, plan = time.perf_counter(), Chains(chains, draws, warmup, accept)
-        reference = run_chains(self.family, self.target, as_words(key), plan)
+        begun, plan, words = time.perf_counter(), Chains(chains, draws, warmup, accept), as_words(key)
+        with phases("refine", progress) as say:
+            reference = run_chains(self.family, self.target, words, plan, say)
         message, seconds = f"{chains} chains of NUTS from draws of a fit", time.perf_counter() - begun
         return SampledPosterior(reference=reference, constrain=self.constrain, message=message, seconds=seconds)
 
@@ -195,12 +213,13 @@ class SemiImplicitPosterior(Posterior):
         z = self.sample_unconstrained(key, max(METRIC_DRAWS, chains))
         return warm_start(self.constrain, z, chains, dense=dense)
 
-    def loo(self, key: KeyOrSeed, count: int = 4000) -> Loo:
+    def loo(self, key: KeyOrSeed, count: int = 4000, *, progress: bool = True) -> Loo:
         words, origin = as_words(key), origin_of(self.constrain)
         check_count("count", count, 100)
         check_size(origin, count)
-        drawn = self._weighted_draws(words, count)
-        return loo(origin, in_space(self.constrain, drawn.z), drawn.log_p - drawn.log_q)
+        with phases("loo", progress) as say:
+            drawn = self._weighted_draws(words, count, say=say)
+            return loo(origin, in_space(self.constrain, drawn.z), drawn.log_p - drawn.log_q, say)
 
     def _saved(self) -> tuple[str, dict[str, Any]]:
         framed = self.target if isinstance(self.target, Framed) else None
@@ -212,8 +231,9 @@ class SemiImplicitPosterior(Posterior):
         """Number of draws that checks use: DRAWS, or fewer if the data have millions of rows."""
         return max(DRAWS // SETS, min(DRAWS, EVALUATIONS // rows_seen(self.target) // 100 * 100))
 
-    def _weighted_draws(self, words: Words, count: int, inner: int = INNER) -> WeightedDraws:
+    def _weighted_draws(self, words: Words, count: int, inner: int = INNER, say: Say = silent) -> WeightedDraws:
         """Unconstrained draws with log p(x, z) and both bounds on log q(z), the log densities in float64."""
+        say(f"weighing {count:,} draws")
         drawn = draw(self.family, self.target, derived(words, 0), count)
         weighed = weigh(self.family, self.target, derived(words, 1), drawn.w, inner)
         return WeightedDraws(

@@ -12,11 +12,13 @@ from civi.errors import TargetError
 from civi.family import Amortised, Conditioned
 from civi.inference.arguments import KeyOrSeed
 from civi.inference.diagnose import Bounds
+from civi.inference.diagnose.diagnosis import Diagnosis
 from civi.inference.labelled import Groups
-from civi.inference.posterior_base import INNER, Diagnosis, Elbo, LogProb, Posterior
+from civi.inference.posterior_base import INNER, Elbo, LogProb, Posterior
 from civi.inference.report.content import Content
 from civi.inference.report.gather import recorded
 from civi.problem.autoencoder import Decoder
+from civi.progress import Say, silent
 
 PER_DATUM = "this posterior is amortised (one posterior per data point): call given(x) with your data first"
 
@@ -60,7 +62,7 @@ class AmortisedPosterior(Posterior):
     def log_prob(self, z: Float[Array | np.ndarray, "*N D"], *, inner: int = INNER) -> LogProb:
         raise TargetError(PER_DATUM)
 
-    def elbo(self, key: KeyOrSeed, *, inner: int = INNER) -> Elbo:
+    def elbo(self, key: KeyOrSeed, *, inner: int = INNER, progress: bool = True) -> Elbo:
         raise TargetError(PER_DATUM)
 
     def bounds(self, key: KeyOrSeed, outer: int, inner: int) -> Bounds | None:
@@ -69,13 +71,13 @@ class AmortisedPosterior(Posterior):
     def log_density(self, z: Array) -> Array | None:
         return None
 
-    def diagnose(self, key: KeyOrSeed) -> Diagnosis:
+    def diagnose(self, key: KeyOrSeed, *, progress: bool = True) -> Diagnosis:
         raise TargetError(PER_DATUM)
 
     def groups(self, key: KeyOrSeed, count: int) -> Groups:
         raise TargetError(PER_DATUM)
 
-    def content(self, key: KeyOrSeed, title: str = "") -> Content:
+    def content(self, key: KeyOrSeed, title: str = "", *, say: Say = silent) -> Content:
         """Learning curves and settings only; the report of `civi run` also shows images and latents of test data."""
         return Content(**recorded(self, title or "Autoencoder"))
 

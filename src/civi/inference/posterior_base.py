@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Array, Float
-from rich.table import Table
 
 from civi.errors import TargetError
 from civi.files import as_path
 from civi.inference.arguments import KeyOrSeed
 from civi.inference.data_groups import axes_of
 from civi.inference.diagnose import Bounds
-from civi.inference.diagnose.trust import Finding, Mode, advice, verdict
+from civi.inference.diagnose.diagnosis import Diagnosis
 from civi.inference.draws import in_space
 from civi.inference.labelled import Groups, datasets, tree_of
 from civi.inference.load_arviz import import_arviz, inference_data
@@ -28,6 +27,7 @@ from civi.inference.save import save
 from civi.inference.warm_start import WarmStart
 from civi.page.elements import tag
 from civi.problem.target.space import VectorSpace
+from civi.progress import Say, phases, silent
 
 if TYPE_CHECKING:
     from xarray import DataTree
@@ -48,49 +48,6 @@ class Elbo(NamedTuple):
 
     value: float
     se: float
-
-
-@dataclass(frozen=True)
-class Diagnosis:
-    """All findings and the worst verdict among them. Rich prints it as a table.
-
-    Attributes:
-        findings: the result of each check.
-        modes: the regions that the pilot found, with their shares of the posterior.
-    """
-
-    findings: list[Finding]
-    modes: list[Mode] = field(default_factory=list)
-
-    @property
-    def verdict(self) -> str:
-        """good, doubtful or bad."""
-        return verdict(self.findings)
-
-    @property
-    def advice(self) -> list[str]:
-        """What is likely wrong and what to try, most important first; empty if all is good."""
-        return advice(self.findings)
-
-    def __rich__(self) -> Table:
-        title, caption = f"the fit is {self.verdict}", "\n".join(self.advice) or None
-        table = Table(
-            "check", "value", "verdict", "what it means", title=title, caption=caption, caption_justify="left"
-        )
-        for finding in self.findings:
-            table.add_row(finding.name, f"{finding.value:.3g}", finding.verdict, finding.sentence)
-        return table
-
-    def _repr_html_(self) -> str:
-        names = tag("tr", [tag("th", name) for name in ("check", "value", "verdict", "what it means")])
-        cells = [(f.name, f"{f.value:.3g}", f.verdict, f.sentence) for f in self.findings]
-        rows = [tag("tr", [tag("td", cell, style="text-align: left") for cell in row]) for row in cells]
-        title = tag("p", tag("strong", f"the fit is {self.verdict}"))
-        return tag("div", title, [tag("p", line) for line in self.advice], tag("table", names, rows))
-
-    def __str__(self) -> str:
-        lines = [f"{f.name}: {f.value:.3g} ({f.verdict}). {f.sentence}" for f in self.findings]
-        return "\n".join([f"the fit is {self.verdict}", *self.advice, *lines])
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -154,11 +111,12 @@ class Posterior(ABC):
         """
 
     @abstractmethod
-    def diagnose(self, key: KeyOrSeed) -> Diagnosis:
+    def diagnose(self, key: KeyOrSeed, *, progress: bool = True) -> Diagnosis:
         """Check how far the posterior can be trusted.
 
         Args:
             key: random key of the draws that the checks use.
+            progress: whether to show what is being done, in a terminal or a notebook.
 
         Returns:
             For each check its value, a verdict (good, doubtful or bad) and a sentence that explains it.
@@ -200,18 +158,22 @@ class Posterior(ABC):
         return inference_data(datasets(self.groups(key, count), axes_of(self.constrain)))
 
     @abstractmethod
-    def content(self, key: KeyOrSeed, title: str = "") -> Content:
+    def content(self, key: KeyOrSeed, title: str = "", *, say: Say = silent) -> Content:
         """What the report shows; `report` writes it as a page."""
 
-    def report(self, path: str | Path, *, key: KeyOrSeed = 0, title: str = "") -> None:
+    def report(self, path: str | Path, *, key: KeyOrSeed = 0, title: str = "", progress: bool = True) -> None:
         """Write a report: one HTML file with the verdict, learning curves, parameters, weights and checks.
 
         Args:
             path: the file; an existing one is replaced.
             key: random key of the draws that it shows, or a whole number as its seed.
             title: title of the page; by default the name of the model.
+            progress: whether to show what is being done.
         """
-        write_report(self.content(key, title), as_path(path))
+        with phases("report", progress) as say:
+            content = self.content(key, title, say=say)
+            say("writing the page")
+            write_report(content, as_path(path))
 
     @abstractmethod
     def draws_to_measure(self, key: KeyOrSeed, count: int) -> np.ndarray:
@@ -248,12 +210,13 @@ class Posterior(ABC):
         """
         raise TargetError(NO_DENSITY)
 
-    def elbo(self, key: KeyOrSeed, *, inner: int = INNER) -> Elbo:
+    def elbo(self, key: KeyOrSeed, *, inner: int = INNER, progress: bool = True) -> Elbo:
         """Estimate the evidence lower bound.
 
         Args:
             key: random key, or a whole number as its seed.
             inner: number of inner samples per draw.
+            progress: whether to show what is being done.
 
         Returns:
             The estimate and its Monte Carlo standard error.
@@ -261,7 +224,14 @@ class Posterior(ABC):
         raise TargetError(NO_DENSITY)
 
     def refine(
-        self, key: KeyOrSeed, *, draws: int = 1000, chains: int = 4, warmup: int = 100, accept: float = 0.9
+        self,
+        key: KeyOrSeed,
+        *,
+        draws: int = 1000,
+        chains: int = 4,
+        warmup: int = 100,
+        accept: float = 0.9,
+        progress: bool = True,
     ) -> Posterior:
         """Run NUTS from draws of q, with the covariance of q as its metric, on all data.
 
@@ -271,6 +241,7 @@ class Posterior(ABC):
             chains: number of chains, which run as one program.
             warmup: number of transitions that adapt the step size and are discarded.
             accept: the acceptance probability that the step size aims at.
+            progress: whether to show what is being done.
 
         Returns:
             A posterior of draws of Markov chains, under the same names; `diagnose` judges them by R-hat, effective
@@ -291,7 +262,7 @@ class Posterior(ABC):
         """
         raise TargetError(f"warm_start takes draws of a fitted density: {NO_DENSITY}")
 
-    def loo(self, key: KeyOrSeed, count: int = 4000) -> Loo:
+    def loo(self, key: KeyOrSeed, count: int = 4000, *, progress: bool = True) -> Loo:
         """Estimate the expected log predictive density by leave-one-out cross-validation, for a NumPyro model.
 
         Draws are weighted by p / q, so that an approximation that is slightly off still gives a valid estimate.
@@ -299,6 +270,7 @@ class Posterior(ABC):
         Args:
             key: random key, or a whole number as its seed.
             count: number of draws.
+            progress: whether to show what is being done.
 
         Returns:
             elpd with its standard error, p_loo, and a k_hat for every observation.

@@ -13,15 +13,17 @@ from jaxtyping import Array
 from civi.inference.arguments import KeyOrSeed, as_key, check_count
 from civi.inference.data_groups import named
 from civi.inference.diagnose import Bounds
+from civi.inference.diagnose.diagnosis import Diagnosis
 from civi.inference.diagnose.trust import chain_findings
 from civi.inference.labelled import Groups
 from civi.inference.loo import Loo, check_size, loo
 from civi.inference.nuts import Reference
-from civi.inference.posterior_base import Diagnosis, Posterior
+from civi.inference.posterior_base import Posterior
 from civi.inference.report.content import Content
 from civi.inference.report.gather import gathered
 from civi.inference.warm_start import origin_of
 from civi.problem.target.names import name_of
+from civi.progress import Say, phases, silent
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -63,7 +65,7 @@ class SampledPosterior(Posterior):
     def log_density(self, z: Array) -> Array | None:
         return None
 
-    def diagnose(self, key: KeyOrSeed) -> Diagnosis:
+    def diagnose(self, key: KeyOrSeed, *, progress: bool = True) -> Diagnosis:
         return Diagnosis(chain_findings(self.reference))
 
     def groups(self, key: KeyOrSeed, count: int) -> Groups:
@@ -71,18 +73,20 @@ class SampledPosterior(Posterior):
         draws = jax.vmap(jax.vmap(self.constrain))(jnp.asarray(self.reference.draws))
         return {"posterior": {name: np.asarray(value) for name, value in named(draws).items()}}
 
-    def content(self, key: KeyOrSeed, title: str = "") -> Content:
+    def content(self, key: KeyOrSeed, title: str = "", *, say: Say = silent) -> Content:
+        say("gathering the draws")
         found = gathered(
             self, self.groups(key, len(self.reference.draws)), title or f"Draws of {name_of(self.constrain)}"
         )
         sizes = self.reference.effective_size if len(found.names) == self.dim else None
         return replace(found, solver="nuts", findings=chain_findings(self.reference), effective_size=sizes)
 
-    def loo(self, key: KeyOrSeed, count: int = 4000) -> Loo:
+    def loo(self, key: KeyOrSeed, count: int = 4000, *, progress: bool = True) -> Loo:
         check_count("count", count, 100)
         origin = origin_of(self.constrain)
         check_size(origin, count)
-        return loo(origin, self.sample(key, count), np.zeros(count))
+        with phases("loo", progress) as say:
+            return loo(origin, self.sample(key, count), np.zeros(count), say)
 
     def chain_measures(self) -> dict[str, Any]:
         """Largest R-hat, smallest effective sample size, and number of divergent transitions."""

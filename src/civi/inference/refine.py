@@ -19,10 +19,11 @@ from civi.family import SemiImplicit
 from civi.inference.arguments import check_count
 from civi.inference.draws import draw, weigh
 from civi.inference.nuts import Reference
-from civi.inference.programs import call
+from civi.inference.programs import call, prepare
 from civi.inference.seeds import Words, derived
 from civi.problem.target import Target, outward
 from civi.problem.target.base import points_at_a_time
+from civi.progress import Say, silent
 
 METRIC_DRAWS, START_DRAWS = 4000, 1000
 DENSE = 300
@@ -44,7 +45,7 @@ class Chains(NamedTuple):
         require(0 < self.accept < 1, f"accept must be in (0, 1), not {self.accept}")
 
 
-def run_chains(family: SemiImplicit, target: Target, words: Words, plan: Chains) -> Reference:
+def run_chains(family: SemiImplicit, target: Target, words: Words, plan: Chains, say: Say = silent) -> Reference:
     """Draws of NUTS chains that start at draws of q, in the coordinates z of the target.
 
     Args:
@@ -52,15 +53,22 @@ def run_chains(family: SemiImplicit, target: Target, words: Words, plan: Chains)
         target: the target on all its data, in the coordinates of the family.
         words: the seed.
         plan: number and length of the chains.
+        say: shows what is being done.
     """
     from numpyro.diagnostics import effective_sample_size, split_gelman_rubin  # noqa: PLC0415 start-up time
 
     plan.check()
+    say("drawing the metric and the starts")
     w = draw(family, target, derived(words, 0), METRIC_DRAWS).w
     starts = _starts(family, target, derived(words, 1), w, plan.chains)
     seeds = np.stack([derived(words, 2, chain)[:2] for chain in range(plan.chains)])
     accept = np.asarray(plan.accept, w.dtype)
-    found, diverging = call(_chains, target, starts, metric_of(w), seeds, accept, plan.warmup, plan.draws, lasting=True)
+    inputs = (target, starts, metric_of(w), seeds, accept, plan.warmup, plan.draws)
+    say("compiling NUTS")
+    prepare(_chains, *inputs, lasting=True)
+    say(f"running {plan.chains} chains of {plan.warmup + plan.draws:,} transitions")
+    found, diverging = jax.block_until_ready(call(_chains, *inputs, lasting=True))
+    say("measuring R-hat and effective sample sizes")
     draws, divergences = np.asarray(found), int(np.asarray(diverging).sum())
     return Reference(draws, split_gelman_rubin(draws), effective_sample_size(draws), divergences)
 

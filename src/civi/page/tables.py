@@ -37,6 +37,7 @@ class Table:
         search: whether there is a field to search the rows.
         shows: identifier of a chart whose view the name of a row selects; empty: none.
         styles: a CSS class for some cells, by (row, column).
+        wordy: whether the last column has sentences, which are below the other cells on a narrow screen.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Table:
     search: bool = False
     shows: str = ""
     styles: dict[tuple[int, int], str] = field(default_factory=dict)
+    wordy: bool = False
 
     def element(self) -> Html:
         """The table, which scrolls inside of the page if it is wide or long."""
@@ -53,7 +55,8 @@ class Table:
         body = [tag("tr", [self._cell(i, j, cell) for j, cell in enumerate(row)]) for i, row in enumerate(self.rows)]
         table = tag("table", tag("caption", self.caption), tag("thead", head), tag("tbody", body))
         place = {"tabindex": "0", "role": "region", "aria_label": self.caption}
-        return tag("div", self._search(), tag("div", table, class_="scroll", **place), id=self.name, class_="table")
+        kind = "table wordy" if self.wordy else "table"
+        return tag("div", self._search(), tag("div", table, class_="scroll", **place), id=self.name, class_=kind)
 
     def _search(self) -> Html | None:
         if not self.search:

@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 from civi.cli.main import app
 from civi.experiment.report.comparison_report import write_comparison_report
 from civi.experiment.report.run_report import write_run_report
+from civi.experiment.report.side_by_side import DIFFERENT
 from civi.experiment.solver_result import Curve, SolverResult
 from civi.files import write_json
 from civi.inference.diagnose.trust import Finding
@@ -66,12 +67,12 @@ def test_the_ranking_has_the_spread_and_the_divergences_their_steps(folder):
     assert "civi has the lowest kl" in page
 
 
-def finished(folder, title, solver="civi"):
+def finished(folder, title, solver="civi", names=("a", "b")):
     folder.mkdir()
     rng = np.random.default_rng(0)
     history = {"step": np.arange(1.0, 50), "seconds": np.arange(1.0, 50), "neg_elbo": rng.normal(size=49)}
     findings = [Finding("k_hat", 0.1, "good", "Fine.")]
-    content = Content(title=title, solver=solver, findings=findings, names=["a", "b"], runs=[curve_of(history)],
+    content = Content(title=title, solver=solver, findings=findings, names=list(names), runs=[curve_of(history)],
                       draws=rng.normal(size=(100, 2)), measures={"kl": "0.1"})  # fmt: skip
     write_run_report(content, folder)
     return folder
@@ -88,6 +89,10 @@ def test_several_folders_stand_side_by_side(folder, tmp_path):
     assert [view["name"] for view in figures["marginals-chart"]["views"]] == ["a", "b"]
     assert ["kl", "0.1", "0.1"] in rows_of(page, "results-table")
     assert len(rows_of(page, "folder2-ranking-table")) == len(SOLVERS)
+    assert DIFFERENT not in page
+    third = finished(tmp_path / "three", "third", names=("c", "d"))
+    assert CliRunner().invoke(app, ["report", str(one), str(third), "--out", str(out)]).exit_code == 0
+    assert DIFFERENT in out.read_text(encoding="utf-8")
 
 
 def test_one_folder_gives_the_page_that_the_run_wrote(tmp_path):

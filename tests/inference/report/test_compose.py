@@ -101,6 +101,12 @@ def test_a_page_without_anything_but_a_title_is_still_a_page():
     assert document.figures == {}
 
 
+def test_a_check_that_was_not_possible_has_a_dash():
+    unknown = Finding("spread", float("nan"), "good", "Not checked: there was only one run.")
+    rows = rows_of(report_page(content(findings=[GOOD, unknown])), "checks-table")
+    assert [row[:3] for row in rows] == [[GOOD.name, f"{GOOD.value:.4g}", "good"], ["spread", "-", "good"]]
+
+
 def test_draws_that_are_not_finite_do_not_break_the_page():
     draws = RNG.normal(size=(50, 2))
     draws[3:20, 0] = np.nan

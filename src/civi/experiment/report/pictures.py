@@ -14,7 +14,7 @@ TITLES = {
     "walk.png": ("Interpolations", "rows of images between the latents of two test images"),
     "latents.png": ("Posteriors of single data points", "clouds of posterior draws of six test data points"),
     "pairs.png": ("All pairs of coordinates", "regions with 90 % and 50 % of the draws for all pairs of coordinates"),
-    "marginals.png": ("Marginals of several solvers", "a violin of the draws for each coordinate and solver"),
+    "marginals.png": ("Marginals side by side", "a violin of the draws for each coordinate and solver"),
     "predictive.png": ("Predictions", "means and standard deviations of predicted probabilities, and calibration"),
 }
 

@@ -19,6 +19,7 @@ from civi.inference.report.verdict import verdict_box
 from civi.page import Chart, Column, Html, Section, Series, Table, View, page, tag
 
 MOST_MARGINALS = 60
+DIFFERENT = " These are different problems: their values cannot be compared."
 
 
 class Entry(NamedTuple):
@@ -60,7 +61,7 @@ def _results(runs: Sequence[Entry], names: Sequence[str]) -> Section | None:
     if not runs:
         return None
     measures = list(dict.fromkeys(name for entry in runs for name in entry.content.measures))
-    columns = [Column("result", numeric=False), *(Column(name) for name in names)]
+    columns = [Column("result", numeric=False), *(Column(name, numeric=False) for name in names)]
     rows: list[list[Any]] = [
         ["verdict", *(verdict(e.content.findings) if e.content.findings else "not judged" for e in runs)],
         ["ELBO", *(_elbo(entry.content) for entry in runs)],
@@ -88,7 +89,8 @@ def _curves(runs: Sequence[Entry], names: Sequence[str], looks: Sequence[Look]) 
     label = objectives.pop() if len(objectives) == 1 else "objective"
     views = curve_views(named, shown, label)
     caption = "The run of each folder that was kept. The names switch folders on and off; drag sideways to zoom."
-    chart = Chart("curves-chart", "Learning curves", caption, views, "against")
+    different = len({tuple(entry.content.names) for entry in runs}) > 1
+    chart = Chart("curves-chart", "Learning curves", caption + DIFFERENT * different, views, "against")
     return Section("curves", "Learning curves", [chart.element()])
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from civi.inference.diagnose.trust import advice, verdict
 from civi.inference.report.content import Content
 from civi.page import Column, Html, Section, Table, tag
@@ -20,7 +22,7 @@ def lead(content: Content) -> Html:
     """The verdict, what to do next, and the most important numbers."""
     numbers = [] if content.elbo is None else [("ELBO", f"{content.elbo[0]:.4f} ± {content.elbo[1]:.4f}")]
     numbers += [("parameters", str(len(content.names)))] if content.names else []
-    numbers += [("seconds", f"{sum(content.phases.values()):.1f}")] if content.phases else []
+    numbers += [("seconds in all", f"{sum(content.phases.values()):.1f}")] if content.phases else []
     numbers += [("training", content.message)] if content.message else []
     return tag("div", verdict_box(content), facts(numbers) if numbers else None)
 
@@ -44,11 +46,13 @@ def checks(content: Content) -> Section | None:
     if not content.findings:
         return None
     found = content.findings
-    rows = [[f.name, f.value, f.verdict, " ".join(filter(None, (f.sentence, f.remedy)))] for f in found]
+    values = [None if math.isnan(f.value) else f.value for f in found]
+    means = [" ".join(filter(None, (f.sentence, f.remedy))) for f in found]
+    rows = [[f.name, value, f.verdict, mean] for f, value, mean in zip(found, values, means, strict=True)]
     columns = [Column("check", numeric=False), Column("value"), Column("verdict", numeric=False)]
     columns.append(Column("what it means", numeric=False))
     styles = {(i, 2): finding.verdict for i, finding in enumerate(found)}
-    table = Table("checks-table", "Checks of the fit", columns, rows, styles=styles)
+    table = Table("checks-table", "Checks of the fit", columns, rows, styles=styles, wordy=True)
     return Section("checks", "Checks", [table.element()])
 
 
