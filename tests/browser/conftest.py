@@ -28,6 +28,7 @@ FLAGS = (
     *("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"),
     *("--disable-component-update", "--disable-sync"),
 )
+MOST_MILLISECONDS = 300_000  # a busy machine is slow, but not broken
 TINY = ["family.hidden=8", "samples.outer=16", "samples.inner=8"]
 TINY_IMAGES = [
     *("samples.outer=4", "problem.batch=4", "samples.inner=3", "family.hidden=5,5", "family.latent_dim=3"),
@@ -135,6 +136,7 @@ def opened(chromium):
 
     def show(path: Path, width: int, scheme: str = "light"):
         made = chromium.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+        made.set_default_timeout(MOST_MILLISECONDS)
         contexts.append(made)
         page = made.new_page()
         seen = Seen(page)
