@@ -2,13 +2,14 @@
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 import streams
 from civi.errors import DataError
 from civi.tables import files
-from civi.tables.columns import numbers
-from civi.tables.files import Table
+from civi.tables.columns import labels, numbers
+from civi.tables.files import Group, Table
 from civi.tables.scan import LabelledTable
 
 
@@ -113,3 +114,17 @@ def test_a_target_must_have_two_labels(tmp_path):
     constant = streams.frame(50).assign(dose=1.0)
     with pytest.raises(DataError, match="the same value in every training row: dose"):
         LabelledTable(Table.open(streams.write(tmp_path / "constant.parquet", constant)), "y").scan()
+
+
+class Damaged:
+    """A group whose damage PyArrow notices when a column is used."""
+
+    def column(self, name):
+        raise pa.lib.ArrowIndexError("buffer slice would exceed buffer length")
+
+
+def test_damage_that_is_noticed_late_is_an_error_of_the_file(tmp_path):
+    group = Group(tmp_path / "table.arrow", 0, 10, 1)
+    for read in (lambda: numbers(Damaged(), ["age"], group), lambda: labels(Damaged(), "y", group)):
+        with pytest.raises(DataError, match=r"table.arrow cannot be read \(buffer slice would exceed"):
+            read()

@@ -132,6 +132,7 @@ def test_clipping_limits_the_norm_of_the_whole_gradient(params, clip, expected):
         (CiviAdam, {"c_gamma": PerGroup.of(mixing=0.2, scale=1.1)}, r"update.c_gamma must be in \[0, 1\], not 1.1"),
         (CiviAdam, {"clip": -1.0}, r"update.clip must be positive, or none for no clipping, not -1.0"),
         (FirstOrder, {"learning_rate": 0.0}, r"update.learning_rate must be positive"),
+        (FirstOrder, {"power": 1e20}, r"update.power must be in \[0, 10\], not 1e\+20"),
         (FirstOrder, {"learning_rate": 1e20}, r"update.learning_rate must be at most 1e6, not 1e\+20"),
         (FirstOrder, {"clip": 0.0}, r"update.clip must be positive, or none for no clipping, not 0.0"),
         (FirstOrder, {"warm_up": -1}, r"update.warm_up must not be negative, not -1"),

@@ -78,7 +78,8 @@ class Nuts:
         return listing(self)
 
     def changed(self, steps: int | None, assignments: Sequence[str]) -> Nuts:
-        """A copy with each name=value applied. `steps` is ignored: NUTS has draws and warm-up instead."""
+        """A copy with each name=value applied. `steps` is checked and ignored: NUTS has draws and warm-up instead."""
+        require(steps is None or steps >= 1, f"steps must be at least 1, not {steps}")
         return override(self, assignments)
 
     def check(self, source: Any) -> None:

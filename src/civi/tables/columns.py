@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from civi.errors import DataError
-from civi.tables.files import Group, pyarrow
+from civi.tables.files import Group, pyarrow, readable
 
 
 def numbers(content: Any, names: Sequence[str], group: Group) -> list[np.ndarray]:
@@ -20,7 +20,8 @@ def numbers(content: Any, names: Sequence[str], group: Group) -> list[np.ndarray
         names: the columns.
         group: where the group is, for error messages.
     """
-    return [_number(content.column(name).combine_chunks(), name, group) for name in names]
+    with readable(group.file):
+        return [_number(content.column(name).combine_chunks(), name, group) for name in names]
 
 
 def _number(column: Any, name: str, group: Group) -> np.ndarray:
@@ -59,7 +60,8 @@ def _first_text(column: Any, name: str, group: Group) -> str:
 
 def labels(content: Any, name: str, group: Group) -> Any:
     """The column of labels as a PyArrow array without missing values."""
-    column = content.column(name).combine_chunks()
+    with readable(group.file):
+        column = content.column(name).combine_chunks()
     check_present(column, name, group)
     return column.dictionary_decode() if pyarrow("types").is_dictionary(column.type) else column
 

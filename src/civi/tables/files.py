@@ -80,7 +80,9 @@ class Table:
         """These columns of a group, as a PyArrow table."""
         group = self.groups[index]
         with readable(group.file):
-            return _READERS[SUFFIXES[group.file.suffix.lower()]](group, list(columns), list(self.columns))
+            content = _READERS[SUFFIXES[group.file.suffix.lower()]](group, list(columns), list(self.columns))
+            content.validate()
+            return content
 
     def fingerprint(self) -> str:
         """SHA-256 of the names and sizes of the files and of their ends, where Parquet and Arrow keep the schema."""

@@ -95,7 +95,7 @@ class FirstOrder:
         check_settings(self, "update")
         require(self.learning_rate > 0, f"update.learning_rate must be positive, not {self.learning_rate}")
         require(self.learning_rate <= 1e6, f"update.learning_rate must be at most 1e6, not {self.learning_rate}")
-        require(self.power >= 0, f"update.power must not be negative, not {self.power}")
+        require(0 <= self.power <= 10, f"update.power must be in [0, 10], not {self.power}")
         require(0 < self.factor <= 1, f"update.factor must be in (0, 1], not {self.factor}")
         require(self.stair >= 1, f"update.stair must be at least 1, not {self.stair}")
         require(0 < self.beta2 < 1, f"update.beta2 must be in (0, 1), not {self.beta2}")
