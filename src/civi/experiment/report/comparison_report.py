@@ -105,7 +105,8 @@ def _lead(found: Comparison) -> Html:
     best = found.results[0]
     values = best.values(found.primary)
     lost = [result.solver for result in found.results if any(step is not None for step in result.diverged)]
-    text = f"{best.solver} has the lowest {found.primary}: {values.mean():.4g} on average over {len(values)} seeds."
+    over = f"on average over {len(values)} seeds" if len(values) > 1 else "with one seed"
+    text = f"{best.solver} has the lowest {found.primary}: {values.mean():.4g} {over}."
     others = f"Diverged with some seed: {', '.join(lost)}." if lost else "No solver diverged."
     return tag("div", tag("p", tag("strong", text)), tag("p", others), class_="verdict none")
 
@@ -125,7 +126,7 @@ def ranked_table(found: Comparison, prefix: str = "") -> Table:
         Column("compiling", "seconds"),
         Column("outcome", numeric=False),
     ]
-    caption = f"{found.task}: {found.primary} over {found.seeds} seeds, best first"
+    caption = f"{found.task}: {found.primary} over {found.seeds} seed{'s' * (found.seeds > 1)}, best first"
     return Table(f"{prefix}ranking-table", caption, columns, rows)
 
 
