@@ -134,3 +134,10 @@ def test_programs_with_batches_of_factorisations_are_known(shape, batched):
     assert call(log_determinant, identity) == pytest.approx(np.log(2) * identity.size / 3)
     (made,) = programs._programs.values()
     assert made.result().batched_lapack is batched
+
+
+def test_options_that_xla_does_not_have_are_left_out(monkeypatch):
+    monkeypatch.setattr(programs, "QUICK", {"an_option_of_another_version": True})
+    with pytest.raises(jax.errors.JaxRuntimeError, match="No such compile option"):
+        jax.jit(jnp.sin).lower(1.0).compile(compiler_options=programs.QUICK)
+    np.testing.assert_allclose(programs.call(lambda x: 2 * x, np.arange(3.0)), [0, 2, 4])
