@@ -95,7 +95,7 @@ def autoencoder(folder: Path) -> Path:
 def comparison(folder: Path) -> Path:
     task = small_toy("star")
     plans = [Plan.make(task, solver, "default", 0, 60, TINY) for solver in ("sivi", "nmc-sgd", "mfvb")]
-    plans[1] = replace(plans[1], settings=plans[1].settings.changed(60, ["update.learning_rate=1e30"]))
+    plans[1] = replace(plans[1], settings=plans[1].settings.changed(60, ["update.learning_rate=1e6"]))
     compare(plans, 2, folder, Console(quiet=True), force=True, report=True)
     return folder / "report.html"
 
