@@ -101,7 +101,7 @@ def showing(console: Console, phase: str) -> Iterator[Say]:
     Yields:
         A function that changes the text.
     """
-    if not (console.is_jupyter and not console.quiet):
+    if console.quiet or not console.is_jupyter:
         with console.status(phase) as status:
             yield status.update
         return

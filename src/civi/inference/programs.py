@@ -39,7 +39,7 @@ class Program(NamedTuple):
 def call(function: Callable[..., Result], *args: Any, lasting: bool = False) -> Result:
     """function(*args), compiled as one program. Arrays (also of NumPy) are inputs; everything else is static.
 
-    A program that is not `lasting` is compiled with fewer optimisations, which takes half the time.
+    A program that is not `lasting` is compiled with fewer optimisations, which is faster.
 
     Programs with batched routines of LAPACK run one at a time: on a CPU, two of them that run at the same time can wait
     for each other for ever, because each holds a thread that the other one needs.

@@ -70,7 +70,7 @@ def rows_seen(target: Any) -> int:
 def log_prob_each(target: Any) -> Callable[[Float[Array, "J D"]], Float[Array, " J"]]:
     """log p(x, z_j) at each of several points, as a differentiable function of the points.
 
-    A target with `points_at_a_time` is evaluated at so many of them at a time, each with its gradient.
+    A target that sets `points_at_a_time` is evaluated in groups of that many points, each point with its gradient.
     """
     count = points_at_a_time(target)
     if count is None:
@@ -79,13 +79,13 @@ def log_prob_each(target: Any) -> Callable[[Float[Array, "J D"]], Float[Array, "
 
 
 def points_at_a_time(target: Any) -> int | None:
-    """At how many points a target should be evaluated at a time; None: at any number."""
+    """Number of points at which to evaluate a target at a time; None for any number."""
     count: int | None = getattr(target, "points_at_a_time", None)
     return count
 
 
 def each(function: Callable[[Any], Any], points: Any, at_a_time: int) -> Any:
-    """The function of each of several points, evaluated at `at_a_time` of them at a time."""
+    """Apply the function to every point, in groups of `at_a_time` points."""
     return jax.lax.map(function, points, batch_size=at_a_time if at_a_time > 1 else None)
 
 

@@ -45,7 +45,7 @@ class Framed(eqx.Module):
 
     @property
     def points_at_a_time(self) -> int | None:
-        """At how many points it should be evaluated at a time (see `Program`)."""
+        """Number of points to evaluate at a time; None for any number (see `Program`)."""
         return points_at_a_time(self.target)
 
     def log_prob(self, z: Float[Array, " D"]) -> Float[Array, ""]:
@@ -96,7 +96,7 @@ class Anchored(eqx.Module):
 
     @property
     def points_at_a_time(self) -> int | None:
-        """At how many points it should be evaluated at a time (see `Program`)."""
+        """Number of points to evaluate at a time; None for any number (see `Program`)."""
         return points_at_a_time(self.target)
 
     def log_prob(self, z: Float[Array, " D"]) -> Float[Array, ""]:

@@ -43,11 +43,11 @@ class Program:
 
     @property
     def points_at_a_time(self) -> int | None:
-        """At how many points it should be evaluated at a time, each with its gradient; None: at any number.
+        """Number of points to evaluate at a time, each with its gradient; None for any number.
 
         On a CPU, batched routines of LAPACK are no faster than single ones, and they can wait for ever for a thread
-        that is itself waiting. The gradient of indexing (`effect[group]`) is a scatter, and that of many points at once
-        is four times slower than that of a few.
+        that is itself waiting. The gradient of indexing (`effect[group]`) is a scatter, which is
+        slower per point for many points at once than for a few.
         """
         equations = list(_equations(self.jaxpr))
         if any(equation.primitive.name in LAPACK for equation in equations):

@@ -94,7 +94,7 @@ class StreamedModel(eqx.Module):
 
     @property
     def points_at_a_time(self) -> int | None:
-        """At how many points it should be evaluated at a time (see `Program`)."""
+        """Number of points to evaluate at a time; None for any number (see `Program`)."""
         return dict(self.programs)[len(self.values)].points_at_a_time
 
     def log_prob(self, z: Float[Array, " D"]) -> Float[Array, ""]:

@@ -58,7 +58,7 @@ class TracedTarget(eqx.Module):
 
     @property
     def points_at_a_time(self) -> int | None:
-        """At how many points it should be evaluated at a time (see `Program`)."""
+        """Number of points to evaluate at a time; None for any number (see `Program`)."""
         return self.program.points_at_a_time
 
     @property
