@@ -141,3 +141,18 @@ def test_options_that_xla_does_not_have_are_left_out(monkeypatch):
     with pytest.raises(jax.errors.JaxRuntimeError, match="No such compile option"):
         jax.jit(jnp.sin).lower(1.0).compile(compiler_options=programs.QUICK)
     np.testing.assert_allclose(programs.call(lambda x: 2 * x, np.arange(3.0)), [0, 2, 4])
+
+
+def test_a_program_that_is_not_needed_is_not_compiled_and_not_prepared_again(monkeypatch):
+    monkeypatch.setattr(programs, "_cancelled", OrderedDict())
+    function, not_needed = Counted(), threading.Event()
+    values = {"values": np.ones(3)}
+    not_needed.set()
+    prepare(function, values, 2, unless=not_needed)
+    assert (function.traced, len(programs._programs)) == (1, 0)
+    not_needed.clear()
+    prepare(function, values, 2, unless=not_needed)
+    assert function.traced == 1
+    prepare(function, {"values": np.ones(4)}, 2, unless=not_needed)
+    assert (function.traced, len(programs._programs)) == (2, 1)
+    assert call(function, values, 2) == 6, "it is compiled when it is called"

@@ -174,6 +174,10 @@ class Architecture:
         require(dim >= 1, f"the target's dimension must be at least 1, not {dim}")
         return _init(self, dim, key)
 
+    def template(self, dim: int) -> SemiImplicit:
+        """The family of `init` with shapes in place of all arrays."""
+        return eqx.filter_eval_shape(self.init, dim, jax.eval_shape(lambda: jax.random.key(0)))
+
 
 @eqx.filter_jit
 def _init(architecture: Architecture, dim: int, key: PRNGKeyArray) -> SemiImplicit:

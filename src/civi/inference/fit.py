@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import equinox as eqx
-import jax
 import numpy as np
 
 from civi.errors import TargetError
@@ -21,10 +20,10 @@ from civi.inference.pilot.proper import check_proper
 from civi.inference.posterior import SemiImplicitPosterior
 from civi.inference.programs import one_blas_thread, return_memory
 from civi.inference.recipe import PILOT_ROWS, check_solver, fit_settings
-from civi.inference.restarts import prepare_training, train_runs
+from civi.inference.restarts import GAIN, prepare_training, train_runs
 from civi.inference.run_curve import Clock, curve_of
 from civi.inference.seeds import Words, derived
-from civi.inference.selection import best_of
+from civi.inference.selection import best_of, gaussian_run
 from civi.inference.settings import Settings
 from civi.problem.target import Target
 from civi.problem.target.not_finite import why_not_finite
@@ -55,9 +54,10 @@ def fit(
 
     A pilot finds the Gaussian with the highest ELBO. A semi-implicit family that starts as this Gaussian is then
     trained, in several independent runs, and the one with the highest ELBO is kept. If the Gaussian of the pilot has a
-    higher ELBO than the best run, it is returned instead. Training ends when the ELBO stops improving, or after `steps`
-    steps. The result depends on the key and the arguments only, and not on how fast or busy the machine is, unless
-    `seconds` is given. A fit that has not converged gives a warning.
+    higher ELBO than the best run, it is returned instead. If its KL divergence to the posterior is at most 0.01, there
+    is nothing to learn, and nothing is trained unless `steps` is given. Training ends when the ELBO stops improving, or
+    after `steps` steps. The result depends on the key and the arguments only, and not on how fast or busy the machine
+    is, unless `seconds` is given. A fit that has not converged gives a warning.
 
     Args:
         target: a NumPyro model, or a log density of one vector (give `dim`) or of a pytree (give `example`).
@@ -66,7 +66,7 @@ def fit(
         dim: dimension of the vector that the log density takes.
         example: a pytree of the structure and shapes that the log density takes.
         solver: name of the solver; `civi solvers` lists them.
-        steps: maximum number of training steps per run (6,000 by default).
+        steps: maximum number of training steps per run (6,000 by default). If it is given, a fit always trains.
         seconds: time limit of the whole fit; none by default.
         runs: number of independent runs; with one run, R-hat between runs cannot be checked.
         reparam: whether hierarchical sites of a NumPyro model may be made non-centred. The posterior is the same, and
@@ -108,21 +108,26 @@ def fit(
     deadline = float("inf") if seconds is None else clock.begun + RESERVE * seconds
     bar = TrainingBar(screen, "fit", settings.solver.steps, at_most=True)
     with one_blas_thread(), bar, ThreadPoolExecutor(1) as background:
-        compiling = background.submit(prepare_training, settings, pilot.template(shapes))
+        not_needed = threading.Event()
+        compiling = background.submit(prepare_training, settings, pilot.template(shapes), not_needed)
         clock.end("reading the model")
         bar.phase("pilot")
         found = _found(settings, log_p, space, derived(words, PILOT))
         clock.end("pilot")
         bar.phase("compiling")
-        _prepare_evaluation(settings, found, space)
+        if is_gaussian := steps is None and found.kl <= GAIN:
+            not_needed.set()
+        prepare_draws(settings.family.template(log_p.dim), found.framed.template(), space)
         compiling.exception()
         clock.end("compiling")
         bar.phase("training")
-        trained = train_runs(settings, found.framed, derived(words, TRAINING), runs, deadline, bar.update)
+        training = (settings, found.framed, derived(words, TRAINING), runs, deadline, bar.update)
+        trained = [] if is_gaussian else train_runs(*training)
         clock.end("training")
         bar.phase("evaluating")
-        best = best_of(trained, found.framed, derived(words, EVALUATION))
-        draws = np.stack([draw(run.family, run.target, words, SPREAD_DRAWS).z for run in trained])
+        seed = derived(words, EVALUATION)
+        best = gaussian_run(settings, found, seed) if is_gaussian else best_of(trained, found.framed, seed)
+        draws = np.array([draw(run.family, run.target, words, SPREAD_DRAWS).z for run in trained])
     return_memory()
     if not best.converged:
         warnings.warn(f"the fit has not converged: {best.message}; call diagnose(key) on it", stacklevel=2)
@@ -161,9 +166,3 @@ def _found(settings: Settings, target: Target, space: Callable[..., Any], words:
         raise TargetError(why_not_finite(space))
     check_proper(search.slopes, best, degrees, space)
     return search.settle(target, best, degrees, guesses)
-
-
-def _prepare_evaluation(settings: Settings, found: Found, space: Callable[..., Any]) -> None:
-    """Load what the evaluation needs, while the program of the training is compiled in the background."""
-    shapes = eqx.filter_eval_shape(settings.family.init, found.framed.dim, jax.eval_shape(lambda: jax.random.key(0)))
-    prepare_draws(shapes, found.framed.template(), space)

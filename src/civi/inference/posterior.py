@@ -182,6 +182,7 @@ class SemiImplicitPosterior(Posterior):
             converged=self.converged,
             ended=self.message,
             names=parameter_names(self.constrain, self.dim),
+            trained=any(map(len, self.history.values())),
         )
         return drawn, evidence
 

@@ -13,7 +13,7 @@ import re
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from typing import Any, NamedTuple, TypeVar
 
 import equinox as eqx
@@ -26,6 +26,7 @@ QUICK = {"xla_cpu_use_fusion_emitters": False, "xla_backend_optimization_level":
 BATCH_OF_MATRICES = re.compile(r"tensor<\d+x\d+x\d+x")
 Result = TypeVar("Result")
 _programs: OrderedDict[Any, Future[Any]] = OrderedDict()
+_cancelled: OrderedDict[Any, bool] = OrderedDict()
 _lock, _one_at_a_time = threading.Lock(), threading.Lock()
 
 
@@ -60,16 +61,30 @@ def one_blas_thread() -> Any:
     return ThreadpoolController().limit(limits=1, user_api="blas")
 
 
-def prepare(function: Callable[..., Any], *args: Any, lasting: bool = False) -> None:
-    """Compile the program of `call(function, *args)` without running it; arrays may be given by their shapes."""
+def prepare(
+    function: Callable[..., Any], *args: Any, lasting: bool = False, unless: threading.Event | None = None
+) -> None:
+    """Compile the program of `call(function, *args)` without running it; arrays may be given by their shapes.
+
+    If `unless` is set by the time the program has been traced, it is not compiled, and further calls that may be
+    cancelled do nothing: the same model with other data will hardly need it either.
+    """
     leaves, key = _key(function, args)
-    _program(function, args, leaves, key, lasting)
+    if unless is not None and key in _cancelled:
+        return
+    try:
+        _program(function, args, leaves, key, lasting, unless)
+    except CancelledError:
+        with _lock:
+            _cancelled[key] = True
+            _shorten(_cancelled)
 
 
 def forget_programs() -> None:
     """Drop all compiled programs, so that the next fit compiles its own."""
     with _lock:
         _programs.clear()
+        _cancelled.clear()
 
 
 def return_memory() -> None:
@@ -99,7 +114,12 @@ def side_by_side(tasks: Sequence[Callable[[], Result]], stop: threading.Event | 
 
 
 def _program(
-    function: Callable[..., Any], args: tuple[Any, ...], leaves: list[Any], key: Any, lasting: bool
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    leaves: list[Any],
+    key: Any,
+    lasting: bool,
+    unless: threading.Event | None = None,
 ) -> Program:
     """The compiled program. If several threads ask for the same program, one of them compiles it."""
     with _lock:
@@ -107,11 +127,10 @@ def _program(
         made = found or Future()
         _programs[key] = made
         _programs.move_to_end(key)
-        while len(_programs) > LARGEST:
-            _programs.popitem(last=False)
+        _shorten(_programs)
     if found is None:
         try:
-            made.set_result(_compiled(function, args, leaves, lasting))
+            made.set_result(_compiled(function, args, leaves, lasting, unless))
         except BaseException as error:
             with _lock:
                 _programs.pop(key, None)
@@ -119,7 +138,18 @@ def _program(
     return made.result()
 
 
-def _compiled(function: Callable[..., Any], args: tuple[Any, ...], leaves: list[Any], lasting: bool) -> Program:
+def _shorten(kept: OrderedDict[Any, Any]) -> None:
+    while len(kept) > LARGEST:
+        kept.popitem(last=False)
+
+
+def _compiled(
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    leaves: list[Any],
+    lasting: bool,
+    unless: threading.Event | None,
+) -> Program:
     arrays, static = eqx.partition(args, _is_input)
     structure = jax.tree.structure(arrays)
 
@@ -127,6 +157,8 @@ def _compiled(function: Callable[..., Any], args: tuple[Any, ...], leaves: list[
         return function(*eqx.combine(jax.tree.unflatten(structure, inputs), static))
 
     lowered = jax.jit(flat).lower(*leaves)
+    if unless is not None and unless.is_set():
+        raise CancelledError
     calls = [line for line in lowered.as_text().splitlines() if "lapack" in line]
     compiled = lowered.compile() if lasting else _compiled_quickly(lowered)
     return Program(compiled, any(BATCH_OF_MATRICES.search(line) for line in calls))

@@ -87,9 +87,16 @@ def train_runs(settings: Settings, framed: Framed, words: Words, runs: int, dead
     return side_by_side([partial(task, derived(words, run)) for run in range(runs)], stop)
 
 
-def prepare_training(settings: Settings, framed: Framed) -> None:
-    """Compile the program of the runs; the arrays of `framed` may be given by their shapes."""
-    prepare(_block, *_arguments(settings, framed), *_start(settings, framed), lasting=_lasts(settings, framed))
+def prepare_training(settings: Settings, framed: Framed, unless: threading.Event) -> None:
+    """Compile the program of the runs; the arrays of `framed` may be given by their shapes.
+
+    Args:
+        settings: the settings of the fit.
+        framed: the target, in the frame of the pilot.
+        unless: set if the program turns out not to be needed, which is checked before the longest part of the work.
+    """
+    arguments = (*_arguments(settings, framed), *_start(settings, framed))
+    prepare(_block, *arguments, lasting=_lasts(settings, framed), unless=unless)
 
 
 def train_run(
@@ -276,6 +283,11 @@ def _trained(settings: Settings, framed: Framed, state: RunState) -> tuple[SemiI
     params = problem.shapes(np.asarray(state.output.theta))
     family = eqx.combine(jax.tree.map(on_device, params.family), problem.fixed.family)
     return family, with_window(framed.with_trained(params.target.frame))
+
+
+def no_history() -> dict[str, np.ndarray]:
+    """The history of a run without steps."""
+    return _history([], [])
 
 
 def _history(rows: list[np.ndarray], clock: list[float]) -> dict[str, np.ndarray]:

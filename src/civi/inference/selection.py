@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-import equinox as eqx
 import jax
 import numpy as np
 
 from civi.family import MixingNetwork, SemiImplicit
 from civi.inference.draws import weigh
-from civi.inference.moments import finite_mean, look, matched
-from civi.inference.restarts import Run
+from civi.inference.moments import Look, finite_mean, look, matched
+from civi.inference.pilot.gaussian import Found
+from civi.inference.restarts import Run, no_history
 from civi.inference.seeds import Words, derived, generator
+from civi.inference.settings import Settings
 from civi.problem.target import Framed, log_volume
 from civi.problem.target.program import on_device
 
@@ -30,16 +31,40 @@ def best_of(runs: Sequence[Run], framed: Framed, words: Words) -> Run:
         words: the seed.
     """
     best = min(runs, key=lambda run: run.neg_elbo)
-    count = max(500, min(DRAWS, EVALUATIONS // framed.rows_seen))
     pilot = framed.with_trained(framed.frame)
-    least = elbo_of_gaussian(best.family, pilot, words, count)
-    found = look(best.family, best.target, words, count)
+    least = elbo_of_gaussian(best.family, pilot, words, _draws(framed))
+    found = look(best.family, best.target, words, _draws(framed))
     if found.elbo < least:
         message = f"{best.message}; the Gaussian of the pilot has a higher ELBO and is returned"
         return replace(best, family=as_gaussian(best.family), target=pilot, message=message)
-    if framed.rows > ROWS_FOR_MOMENTS or not isinstance(best.family.mixing, MixingNetwork):
-        return best
-    return replace(best, family=matched(best.family, best.target, found, derived(words, 4), least)[0])
+    return _corrected(best, found, words, least)
+
+
+def gaussian_run(settings: Settings, found: Found, words: Words) -> Run:
+    """The pilot's Gaussian with its moments corrected, as a run without steps.
+
+    Args:
+        settings: the settings of the fit.
+        found: what the pilot found.
+        words: the seed.
+    """
+    pilot = found.framed.with_trained(found.framed.frame)
+    family = as_gaussian(settings.family.template(pilot.dim))
+    distance = f"{max(found.kl, 1e-4):.1g} nats"
+    message = f"the Gaussian of the pilot is within {distance} of the posterior, so nothing was trained"
+    run = Run(family, pilot, no_history(), converged=True, message=message)
+    return _corrected(run, look(family, pilot, words, _draws(pilot)), words)
+
+
+def _corrected(run: Run, found: Look, words: Words, least_elbo: float = -np.inf) -> Run:
+    """The run with its moments corrected, unless it has very many rows or its family has another form."""
+    if run.target.rows > ROWS_FOR_MOMENTS or not isinstance(run.family.mixing, MixingNetwork):
+        return run
+    return replace(run, family=matched(run.family, run.target, found, derived(words, 4), least_elbo)[0])
+
+
+def _draws(framed: Framed) -> int:
+    return max(500, min(DRAWS, EVALUATIONS // framed.rows_seen))
 
 
 def elbo_of_gaussian(family: SemiImplicit, target: Framed, words: Words, count: int) -> float:
@@ -51,6 +76,9 @@ def elbo_of_gaussian(family: SemiImplicit, target: Framed, words: Words, count: 
 
 
 def as_gaussian(family: SemiImplicit) -> SemiImplicit:
-    """The family with all parameters 0, for which it is the standard normal distribution of the frame."""
-    zero = jax.tree.map(lambda leaf: on_device(np.zeros(leaf.shape)), eqx.filter(family, eqx.is_array))
-    return eqx.combine(zero, family)
+    """The family with all parameters 0, for which it is the standard normal distribution of the frame.
+
+    The arrays of the argument may be given by their shapes.
+    """
+    is_array = lambda leaf: isinstance(leaf, jax.Array | jax.ShapeDtypeStruct)  # noqa: E731
+    return jax.tree.map(lambda leaf: on_device(np.zeros(leaf.shape)) if is_array(leaf) else leaf, family)

@@ -67,6 +67,7 @@ class Evidence(NamedTuple):
         converged: whether training had converged; None if this was not tested.
         ended: how training ended, in words.
         names: names of the parameters; empty if they are not known.
+        trained: whether anything was trained; not if the Gaussian of the pilot is already right.
     """
 
     draws: np.ndarray
@@ -81,6 +82,7 @@ class Evidence(NamedTuple):
     converged: bool | None
     ended: str = ""
     names: tuple[str, ...] = ()
+    trained: bool = True
 
 
 def findings(evidence: Evidence) -> list[Finding]:
@@ -277,7 +279,8 @@ def _modes(evidence: Evidence) -> Finding:
 
 def _spread(evidence: Evidence) -> Finding:
     if evidence.r_hat is None:
-        return Finding("spread", float("nan"), "good", "Not checked: there was only one run. Set runs to 2 or more.")
+        one = "there was only one run. Set runs to 2 or more." if evidence.trained else "nothing was trained."
+        return Finding("spread", float("nan"), "good", f"Not checked: {one}")
     good = "Independent runs agree."
     doubtful = "Independent runs differ."
     bad = "Independent runs found different posteriors: at least one of them is wrong."
@@ -287,7 +290,10 @@ def _spread(evidence: Evidence) -> Finding:
 
 def _convergence(evidence: Evidence) -> Finding:
     if evidence.converged:
-        return Finding("converged", 1.0, "good", "Training had converged.", "time")
+        sentence = (
+            "Training had converged." if evidence.trained else f"{evidence.ended[:1].upper() + evidence.ended[1:]}."
+        )
+        return Finding("converged", 1.0, "good", sentence, "time")
     more = "Give more seconds." if "out of time" in evidence.ended else "Give more steps."
     sentence = f"Training had not converged ({evidence.ended or 'the ELBO was still improving'})."
     return Finding("converged", 0.0, "doubtful", sentence, "time", more)

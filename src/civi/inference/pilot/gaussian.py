@@ -9,6 +9,7 @@ from typing import Annotated, Any, NamedTuple
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
+from scipy.special import logsumexp
 
 from civi.errors import TargetError, require
 from civi.inference.pilot.climb import Climbed, climb
@@ -17,7 +18,7 @@ from civi.inference.pilot.low_rank import RANK, low_rank_frame
 from civi.inference.pilot.matching import Diagonals, Normals
 from civi.inference.pilot.slopes import SlopesByPasses, TargetSlopes, at_degrees, sites_of
 from civi.inference.seeds import Words, derived, generator
-from civi.problem.target import CurvedFrame, Framed, LowRankFrame, Target, check_shape
+from civi.problem.target import CurvedFrame, Framed, LowRankFrame, Target, check_shape, in_double_precision
 from civi.problem.target.program import on_device
 from civi.problem.target.streamed_model import StreamedModel
 from civi.problem.target.triangular import TriangularMap
@@ -29,6 +30,7 @@ START, WIDER = 0.1, 4.0
 CLEARLY = 0.1
 LEVELS = (0.0, 1.0, 0.5)
 CORRECTIONS = 4
+DRAWS = 1024
 
 
 class Guess(NamedTuple):
@@ -42,6 +44,10 @@ class Guess(NamedTuple):
         """Draws (N, D) from standard normal noise (N, D)."""
         return self.location + (noise @ self.factor.T if self.factor.ndim == 2 else noise * self.factor)
 
+    def triangular(self) -> Guess:
+        """The same Gaussian with a lower triangular factor."""
+        return self._replace(factor=np.asarray(np.linalg.qr(self.factor.T, mode="r")).T)
+
 
 class Found(NamedTuple):
     """What the pilot found.
@@ -50,11 +56,13 @@ class Found(NamedTuple):
         framed: the target in the frame of the best Gaussian.
         guesses: the Gaussians of all climbs.
         degrees: the degrees of centring that were chosen, one for each site that has one.
+        kl: KL(q || p) of the best Gaussian q.
     """
 
     framed: Framed
     guesses: list[Guess]
     degrees: np.ndarray
+    kl: float
 
 
 @self_checking
@@ -164,17 +172,30 @@ class Search:
 
     def settle(self, target: Target, best: Guess, degrees: np.ndarray, climbs: list[Guess]) -> Found:
         """The target in the frame of the best Gaussian, after a correction on all rows if it saw only some."""
-        best = self.corrected(best, degrees)
-        is_dense, arguments = best.factor.ndim == 2, (self.all_rows, best, degrees)
-        frame: Any = curved_frame(*arguments, self.rng) if is_dense else low_rank_frame(*arguments)
+        adaptive, kl = self._frame(self.corrected(best, degrees), degrees)
+        frame = adaptive.frame
         log_p, slope = self.all_rows.at(np.asarray(frame.location)[None], degrees[None])
-        adaptive = frame.adaptive(self.curved) if is_dense else frame.adaptive()
         seen = at_degrees(target, degrees)
         if isinstance(seen, StreamedModel):
             seen, log_p = seen.moved(frame.location, log_p[0]), np.zeros(1)
             on_sample = replace(self.slopes, target=seen).at(np.asarray(frame.location)[None], degrees[None])[1]
             seen = seen.tilted(slope[0] - on_sample[0])
-        return Found(Framed(seen, adaptive, on_device(log_p[0]), on_device(slope[0])), climbs, degrees)
+        return Found(Framed(seen, adaptive, on_device(log_p[0]), on_device(slope[0])), climbs, degrees, kl)
+
+    def _frame(self, guess: Guess, degrees: np.ndarray) -> tuple[Any, float]:
+        """The trained frame that starts as this Gaussian q, and KL(q || p)."""
+        each = np.repeat(degrees[None], DRAWS, axis=0)
+        if guess.factor.ndim == 2:
+            guess = guess.triangular()
+            w = self.rng.normal(size=(DRAWS, self.dim))
+            log_p, score = self.all_rows.at(guess.draws(w), each)
+            curved = curved_frame(guess, w, score)
+            return curved.adaptive(self.curved), kl_of_gaussian(log_p, w, float(curved.log_det))
+        frame = low_rank_frame(self.all_rows, guess, degrees)
+        w = self.rng.normal(size=(DRAWS, self.dim))
+        exact = in_double_precision(frame)
+        log_det = np.log(exact.scale).sum() + np.log(exact.stretch).sum()
+        return frame.adaptive(), kl_of_gaussian(self.all_rows.at(exact.outward(w), each)[0], w, log_det)
 
     def _near(self) -> np.ndarray:
         return self.rng.uniform(-2, 2, (self.starts, self.dim))
@@ -209,6 +230,20 @@ class Search:
         for first in range(0, len(patterns), self.starts):
             some = patterns[first : first + self.starts]
             yield from guesses(self._climb(self._near()[: len(some)], some, iterations))
+
+
+def kl_of_gaussian(log_p: np.ndarray, w: np.ndarray, log_det: float) -> float:
+    """KL(q || p) = log E_q[p / q] - E_q[log(p / q)] of the Gaussian q with draws w in its frame; infinity if it fails.
+
+    Args:
+        log_p: log p(x, z) at the draws (N,).
+        w: the draws, standard normal (N, D).
+        log_det: log |det| of the frame.
+    """
+    log_ratios = log_p + 0.5 * (w**2).sum(1) + 0.5 * w.shape[1] * np.log(2 * np.pi) + log_det
+    if not np.isfinite(log_ratios).all():
+        return float("inf")
+    return float(logsumexp(log_ratios) - np.log(len(log_ratios)) - log_ratios.mean())
 
 
 def guesses(climbed: Climbed) -> Iterator[Guess]:

@@ -9,28 +9,25 @@ import numpy as np
 from civi.problem.target import CurvedFrame
 from civi.problem.target.triangular import governing
 
-DRAWS, CLIPPED = 1024, 0.9
+CLIPPED = 0.9
 
 
-def curved_frame(slopes: Any, guess: Any, degrees: np.ndarray, rng: np.random.Generator) -> CurvedFrame:
+def curved_frame(guess: Any, w: np.ndarray, score: np.ndarray) -> CurvedFrame:
     """The frame in which this Gaussian is standard normal; its trained part starts as the identity.
 
     Its factor is lower triangular before the rotation that takes the leading directions to the first coordinates, so
     that the other coordinates stay close to those of the target.
 
     Args:
-        slopes: log p and its gradient (`TargetSlopes`).
-        guess: the Gaussian, with a matrix as its factor.
-        degrees: degrees of centring of the target.
-        rng: draws the points at which the gradient is evaluated.
+        guess: the Gaussian, with a lower triangular matrix as its factor.
+        w: standard normal points (N, D).
+        score: the gradient of log p with respect to z at location + factor w.
     """
-    factor, dim = np.asarray(np.linalg.qr(guess.factor.T, mode="r")).T, len(guess.location)
-    w = rng.normal(size=(DRAWS, dim))
-    score = slopes.at(guess.location + w @ factor.T, np.repeat(degrees[None], DRAWS, axis=0))[1]
-    leading = leading_directions(w, score @ factor)
+    dim = len(guess.location)
+    leading = leading_directions(w, score @ guess.factor)
     rest = np.eye(dim)[:, : dim - leading.shape[1]]
     rotation = np.linalg.qr(np.concatenate([leading, rest], axis=1))[0]
-    return CurvedFrame.of(guess.location, factor @ rotation)
+    return CurvedFrame.of(guess.location, guess.factor @ rotation)
 
 
 def leading_directions(w: np.ndarray, score: np.ndarray) -> np.ndarray:

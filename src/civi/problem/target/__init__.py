@@ -14,7 +14,7 @@ from civi.problem.target.base import (
 from civi.problem.target.bayesian_network import BayesianNetwork
 from civi.problem.target.diffusion import ConditionedDiffusion
 from civi.problem.target.frame import CurvedFrame, Frame, LowRankFrame
-from civi.problem.target.framed import Framed, inward, log_volume, outward, unframed
+from civi.problem.target.framed import Framed, in_double_precision, inward, log_volume, outward, unframed
 from civi.problem.target.regression import LogisticRegression
 from civi.problem.target.toy import (
     Banana,
@@ -48,6 +48,7 @@ __all__ = [
     "check_shape",
     "check_values",
     "eight_gaussians",
+    "in_double_precision",
     "inward",
     "log_prob_each",
     "log_volume",

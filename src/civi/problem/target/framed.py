@@ -112,7 +112,7 @@ def inward(target: Target, z: np.ndarray) -> np.ndarray:
     """Points (N, D) in the coordinates of the target's frame, in NumPy; unchanged if the target has no frame."""
     if not isinstance(target, Framed):
         return z
-    frame = _in_double_precision(target.frame)
+    frame = in_double_precision(target.frame)
     if isinstance(frame, LowRankFrame):
         moved: Any = frame.inward(z)
         return moved
@@ -124,14 +124,15 @@ def log_volume(target: Target, w: np.ndarray) -> np.ndarray:
     """log |det dz/dw| of the target's frame at the points w (N, D), in NumPy; 0 without a frame."""
     if not isinstance(target, Framed):
         return np.zeros(len(w))
-    frame = _in_double_precision(target.frame)
+    frame = in_double_precision(target.frame)
     if isinstance(frame, CurvedFrame):
         return frame.log_det + frame.curve.outward(np.asarray(w, np.float64))[1]
     scales = (frame.scale, frame.stretch) if isinstance(frame, LowRankFrame) else (np.diagonal(frame.factor),)
     return np.full(len(w), sum(np.log(part).sum() for part in scales))
 
 
-def _in_double_precision(frame: Any) -> Any:
+def in_double_precision(frame: Any) -> Any:
+    """The frame with NumPy arrays in double precision."""
     return jax.tree.map(lambda part: np.asarray(part, np.float64), frame)
 
 
