@@ -16,7 +16,7 @@ from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, Int
 
 from civi.family import SemiImplicit
-from civi.inference.programs import call, prepare, side_by_side
+from civi.inference.programs import call, is_lasting, prepare, side_by_side
 from civi.inference.seeds import Words, as_key, derived
 from civi.problem.target import Framed, Target
 from civi.problem.target.base import each, points_at_a_time, rows_seen
@@ -78,7 +78,7 @@ def weigh(family: SemiImplicit, target: Target, words: Words, w: np.ndarray, inn
     def one(i: int) -> tuple[np.ndarray, ...]:
         points = w[i * CHUNK : (i + 1) * CHUNK]
         filled = np.pad(points, [(0, CHUNK - len(points)), (0, 0)], mode="edge")
-        found = call(_weigh, family, target, derived(words, i), filled, blocks)
+        found = call(_weigh, family, target, derived(words, i), filled, blocks, lasting=is_lasting(target))
         *logs, volume = (np.asarray(part, np.float64)[: len(points)] for part in found)
         return tuple(part - volume for part in logs)
 
@@ -98,7 +98,7 @@ def prepare_draws(family: SemiImplicit, target: Target, space: Callable[[Array],
     """Compile the three programs; the arrays of the arguments may be given by their shapes."""
     points, words = jax.ShapeDtypeStruct((CHUNK, target.dim), jnp.result_type(float)), np.zeros(4, np.uint32)
     prepare(_draw, family, target.frame if isinstance(target, Framed) else None, words)
-    prepare(_weigh, family, target, words, points, np.int32(1))
+    prepare(_weigh, family, target, words, points, np.int32(1), lasting=is_lasting(target))
     prepare(_in_space, space, points)
 
 

@@ -20,7 +20,7 @@ from civi.problem.target import Framed
 from civi.problem.target.program import on_device
 
 INNER, ROUNDS = 4000, 2
-USABLE, CERTAIN, LARGEST_LOSS = 1.0, 2.0, 0.1
+USABLE, CERTAIN, LARGEST_LOSS, NEGLIGIBLE = 1.0, 2.0, 0.1, 0.02
 
 
 class Look(NamedTuple):
@@ -48,8 +48,9 @@ def matched(
 ) -> tuple[SemiImplicit, Look]:
     """The family with the importance-weighted mean and standard deviation of each coordinate of w.
 
-    A change is kept only if the weights have k_hat below 1 before and after it, and if the ELBO falls by at most 0.1
-    nats and not below `least_elbo`. With k_hat above 0.7 the smoothed weights are biased, but towards q, so that the
+    A change is made only if it moves a mean by more than 0.02 sd or a standard deviation by more than 2 %. It is kept
+    only if the weights have k_hat below 1 before and after it, and if the ELBO falls by at most 0.1 nats and not below
+    `least_elbo`. With k_hat above 0.7 the smoothed weights are biased, but towards q, so that the
     change is too small rather than too large.
 
     Args:
@@ -64,7 +65,10 @@ def matched(
         weights = _usable(found)
         if weights is None:
             break
-        candidate = moved(family, *changes(found.w, weights))
+        scale, shift = changes(found.w, weights)
+        if _negligible(found.w, scale, shift):
+            break
+        candidate = moved(family, scale, shift)
         after = look(candidate, target, derived(words, number), len(found.w))
         if after.elbo < least or _usable(after) is None:
             break
@@ -108,6 +112,13 @@ def finite_mean(values: np.ndarray) -> float:
 def _affine_parts(family: Any) -> tuple[Any, Any, Any]:
     mixing, conditional = family.mixing, family.conditional
     return mixing.weights[-1], mixing.biases[-1], conditional.log_scale
+
+
+def _negligible(w: np.ndarray, scale: np.ndarray, shift: np.ndarray) -> bool:
+    """Whether w -> scale w + shift changes every mean and every standard deviation by at most NEGLIGIBLE sd."""
+    mean, sd = w.mean(0), w.std(0)
+    moved_by = np.abs(scale * mean + shift - mean) / sd
+    return bool(max(moved_by.max(), np.abs(np.log(scale)).max()) <= NEGLIGIBLE)
 
 
 def _usable(found: Look) -> SmoothedWeights | None:

@@ -54,7 +54,7 @@ __all__ = [
 
 CANDIDATES = 2000
 SAVED = ("family", "guesses", "centring", "converged", "r_hat", "runs", "dim")
-DRAWS, SETS, FURTHER_INNER, EVALUATIONS = 4000, 5, 5000, 4_000_000_000
+DRAWS, SETS, FURTHER_INNER, EVALUATIONS = 4000, 5, 5000, 1_000_000_000
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

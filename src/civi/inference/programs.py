@@ -21,7 +21,10 @@ import jax
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
+from civi.problem.target.base import work_of
+
 LARGEST = 20
+MUCH_WORK = 30_000
 QUICK = {"xla_cpu_use_fusion_emitters": False, "xla_backend_optimization_level": 1}
 BATCH_OF_MATRICES = re.compile(r"tensor<\d+x\d+x\d+x")
 Result = TypeVar("Result")
@@ -51,6 +54,11 @@ def call(function: Callable[..., Result], *args: Any, lasting: bool = False) -> 
         return program.run(*leaves)
     with _one_at_a_time, one_blas_thread():
         return jax.block_until_ready(program.run(*leaves))
+
+
+def is_lasting(target: Any) -> bool:
+    """Whether thousands of evaluations of this target take longer than the optimisations of their program."""
+    return work_of(target) > MUCH_WORK
 
 
 def one_blas_thread() -> Any:

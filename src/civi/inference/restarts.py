@@ -27,6 +27,7 @@ from civi.parts import split
 from civi.problem import PosteriorProblem
 from civi.problem.flat import FlatProblem
 from civi.problem.target import Framed
+from civi.problem.target.base import work_of
 from civi.problem.target.feeding import Feeding, feeding, log_offset, with_window
 from civi.problem.target.program import on_device
 from civi.solver.base import Solver
@@ -34,11 +35,11 @@ from civi.solver.loop import COLUMNS, PATIENCE, RunState, begin, run_block
 from civi.update import FirstOrder
 from civi.update.hold import decaying
 
-CHECK_EVERY, FIRST_CHECK, LATEST_FIRST_CHECK = 250, 500, 2000
+CHECK_EVERY, FIRST_CHECK, LATEST_FIRST_CHECK = 125, 250, 2000
 GAIN, GAIN_PER_DIMENSION = 0.01, 0.0005
-SHORTEST_DECAY = 300
+SHORTEST_DECAY = 150
 HELD_SHARE_OF_TIME = 0.5
-QUICKLY_TRAINED, QUICKLY_EVALUATED = 20, 5000
+SMALL, QUICKLY_EVALUATED = 20, 5000
 
 
 @dataclass(frozen=True)
@@ -170,7 +171,7 @@ class Schedule:
     def of(cls, solver: Any, dim: int, now: float, deadline: float) -> Schedule:
         """Before the first step. In many dimensions the first steps are lost to noise, so the first check is later."""
         holds = isinstance(solver.update, FirstOrder) and solver.update.decay == "hold"
-        first_check = min(LATEST_FIRST_CHECK, FIRST_CHECK + 10 * max(0, dim - 20))
+        first_check = FIRST_CHECK if dim <= SMALL else min(LATEST_FIRST_CHECK, 2 * FIRST_CHECK + 10 * (dim - SMALL))
         decay_at = now + HELD_SHARE_OF_TIME * (deadline - now)
         gain = max(GAIN, GAIN_PER_DIMENSION * dim)
         return cls(solver.steps, solver.steps // 2, holds, decay_at, first_check, gain)
@@ -226,8 +227,8 @@ def _arguments(settings: Settings, framed: Framed) -> tuple[Solver, Architecture
 
 def _lasts(settings: Settings, framed: Framed) -> bool:
     """Whether training takes longer than the optimisations of its program."""
-    work = getattr(framed.target, "work", 0)
-    return framed.dim > QUICKLY_TRAINED or work > QUICKLY_EVALUATED or settings.problem.batch is not None
+    work = work_of(framed)
+    return framed.dim > SMALL or work > QUICKLY_EVALUATED or settings.problem.batch is not None
 
 
 def _start(settings: Settings, framed: Framed) -> tuple[Any, RunState, Any]:

@@ -37,7 +37,7 @@ def best_of(runs: Sequence[Run], framed: Framed, words: Words) -> Run:
     if found.elbo < least:
         message = f"{best.message}; the Gaussian of the pilot has a higher ELBO and is returned"
         return replace(best, family=as_gaussian(best.family), target=pilot, message=message)
-    return _corrected(best, found, words, least)
+    return _corrected(best, found, words, least) if _can_be_corrected(best) else best
 
 
 def gaussian_run(settings: Settings, found: Found, words: Words) -> Run:
@@ -53,13 +53,17 @@ def gaussian_run(settings: Settings, found: Found, words: Words) -> Run:
     distance = f"{max(found.kl, 1e-4):.1g} nats"
     message = f"the Gaussian of the pilot is within {distance} of the posterior, so nothing was trained"
     run = Run(family, pilot, no_history(), converged=True, message=message)
+    if not _can_be_corrected(run):
+        return run
     return _corrected(run, look(family, pilot, words, _draws(pilot)), words)
 
 
+def _can_be_corrected(run: Run) -> bool:
+    """Whether the moments of the run can be corrected: not with very many rows or another form of the family."""
+    return run.target.rows <= ROWS_FOR_MOMENTS and isinstance(run.family.mixing, MixingNetwork)
+
+
 def _corrected(run: Run, found: Look, words: Words, least_elbo: float = -np.inf) -> Run:
-    """The run with its moments corrected, unless it has very many rows or its family has another form."""
-    if run.target.rows > ROWS_FOR_MOMENTS or not isinstance(run.family.mixing, MixingNetwork):
-        return run
     return replace(run, family=matched(run.family, run.target, found, derived(words, 4), least_elbo)[0])
 
 

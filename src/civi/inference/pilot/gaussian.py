@@ -19,6 +19,7 @@ from civi.inference.pilot.matching import Diagonals, Normals
 from civi.inference.pilot.slopes import SlopesByPasses, TargetSlopes, at_degrees, sites_of
 from civi.inference.seeds import Words, derived, generator
 from civi.problem.target import CurvedFrame, Framed, LowRankFrame, Target, check_shape, in_double_precision
+from civi.problem.target.base import rows_seen
 from civi.problem.target.program import on_device
 from civi.problem.target.streamed_model import StreamedModel
 from civi.problem.target.triangular import TriangularMap
@@ -30,7 +31,7 @@ START, WIDER = 0.1, 4.0
 CLEARLY = 0.1
 LEVELS = (0.0, 1.0, 0.5)
 CORRECTIONS = 4
-DRAWS = 1024
+DRAWS, FEWEST_WITH_ROWS, EVALUATIONS = 1024, 256, 500_000_000
 
 
 class Guess(NamedTuple):
@@ -184,15 +185,16 @@ class Search:
 
     def _frame(self, guess: Guess, degrees: np.ndarray) -> tuple[Any, float]:
         """The trained frame that starts as this Gaussian q, and KL(q || p)."""
-        each = np.repeat(degrees[None], DRAWS, axis=0)
+        count = max(FEWEST_WITH_ROWS, min(DRAWS, EVALUATIONS // rows_seen(self.all_rows.target)))
+        each = np.repeat(degrees[None], count, axis=0)
         if guess.factor.ndim == 2:
             guess = guess.triangular()
-            w = self.rng.normal(size=(DRAWS, self.dim))
+            w = self.rng.normal(size=(count, self.dim))
             log_p, score = self.all_rows.at(guess.draws(w), each)
             curved = curved_frame(guess, w, score)
             return curved.adaptive(self.curved), kl_of_gaussian(log_p, w, float(curved.log_det))
         frame = low_rank_frame(self.all_rows, guess, degrees)
-        w = self.rng.normal(size=(DRAWS, self.dim))
+        w = self.rng.normal(size=(count, self.dim))
         exact = in_double_precision(frame)
         log_det = np.log(exact.scale).sum() + np.log(exact.stretch).sum()
         return frame.adaptive(), kl_of_gaussian(self.all_rows.at(exact.outward(w), each)[0], w, log_det)

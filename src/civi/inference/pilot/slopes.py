@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import jax
 import numpy as np
 from jaxtyping import Array
 
-from civi.inference.programs import call
+from civi.inference.programs import call, is_lasting, side_by_side
 from civi.inference.seeds import Words, as_key
 from civi.problem.target import Target
 from civi.problem.target.base import each, points_at_a_time, rows_seen
@@ -44,9 +45,8 @@ class TargetSlopes:
 
     def at(self, z: np.ndarray, degrees: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """log p (N,) and its gradient (N, D) at points z (N, D) with degrees (N, K)."""
-        parts = [
-            self._part(z[i : i + self.points], degrees[i : i + self.points]) for i in range(0, len(z), self.points)
-        ]
+        places = [slice(i, i + self.points) for i in range(0, len(z), self.points)]
+        parts = side_by_side([partial(self._part, z[place], degrees[place]) for place in places])
         log_p, score = (np.concatenate(side) for side in zip(*parts, strict=True))
         return log_p, score
 
@@ -57,7 +57,8 @@ class TargetSlopes:
         return log_p[: len(z)], score[: len(z)]
 
     def _evaluated(self, z_N: np.ndarray, degrees_N: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        log_p, score = call(_slopes, self.target, z_N, degrees_N, self.batch, self.words)
+        arguments = (self.target, z_N, degrees_N, self.batch, self.words)
+        log_p, score = call(_slopes, *arguments, lasting=is_lasting(self.target))
         return np.asarray(log_p, np.float64), np.asarray(score, np.float64)
 
 

@@ -62,6 +62,12 @@ def batch_of(target: Any, key: PRNGKeyArray, count: int | None) -> Any:
     return target if count is None else target.batch(key, count)
 
 
+def work_of(target: Any) -> int:
+    """About how many numbers one evaluation of the target computes; 0 if it is not known."""
+    work: int = getattr(target, "work", 0)
+    return work
+
+
 def rows_seen(target: Any) -> int:
     """Number of rows that one evaluation of `log_prob` reads: fewer than `rows` if it is estimated from a sample."""
     return getattr(target, "rows_seen", 0) or getattr(target, "rows", 0) or 1

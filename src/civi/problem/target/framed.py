@@ -9,7 +9,15 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from civi.problem.target.base import BatchedTarget, Target, batch_of, log_prob_each, points_at_a_time, rows_seen
+from civi.problem.target.base import (
+    BatchedTarget,
+    Target,
+    batch_of,
+    log_prob_each,
+    points_at_a_time,
+    rows_seen,
+    work_of,
+)
 from civi.problem.target.frame import CurvedFrame, LowRankFrame
 
 
@@ -47,6 +55,11 @@ class Framed(eqx.Module):
     def points_at_a_time(self) -> int | None:
         """Number of points to evaluate at a time; None for any number (see `Program`)."""
         return points_at_a_time(self.target)
+
+    @property
+    def work(self) -> int:
+        """About how many numbers one evaluation computes."""
+        return work_of(self.target)
 
     def log_prob(self, z: Float[Array, " D"]) -> Float[Array, ""]:
         return self.target.log_prob(self.frame.outward(z)) + self.frame.log_volume(z)
