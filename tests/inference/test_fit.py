@@ -105,7 +105,7 @@ def test_a_fit_that_still_improves_at_its_last_step_has_not_converged(monkeypatc
         stopped = again()
     assert not stopped.converged
     assert "still improving" in stopped.message
-    assert len(stopped.history["step"]) == 200 + restarts.SHORTEST_DECAY
+    assert len(stopped.history["step"]) == 400
 
 
 def test_a_fit_that_is_out_of_time_has_not_converged():

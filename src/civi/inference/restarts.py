@@ -35,9 +35,9 @@ from civi.solver.loop import COLUMNS, PATIENCE, RunState, begin, run_block
 from civi.update import FirstOrder
 from civi.update.hold import decaying
 
-CHECK_EVERY, FIRST_CHECK, LATEST_FIRST_CHECK = 125, 250, 2000
+CHECK_EVERY, FIRST_CHECK, LATEST_FIRST_CHECK = 125, 500, 2000
 GAIN, GAIN_PER_DIMENSION = 0.01, 0.0005
-SHORTEST_DECAY = 150
+SHORTEST_DECAY = 250
 HELD_SHARE_OF_TIME = 0.5
 SMALL, QUICKLY_EVALUATED = 20, 5000
 
@@ -171,7 +171,7 @@ class Schedule:
     def of(cls, solver: Any, dim: int, now: float, deadline: float) -> Schedule:
         """Before the first step. In many dimensions the first steps are lost to noise, so the first check is later."""
         holds = isinstance(solver.update, FirstOrder) and solver.update.decay == "hold"
-        first_check = FIRST_CHECK if dim <= SMALL else min(LATEST_FIRST_CHECK, 2 * FIRST_CHECK + 10 * (dim - SMALL))
+        first_check = min(LATEST_FIRST_CHECK, FIRST_CHECK + 10 * max(0, dim - SMALL))
         decay_at = now + HELD_SHARE_OF_TIME * (deadline - now)
         gain = max(GAIN, GAIN_PER_DIMENSION * dim)
         return cls(solver.steps, solver.steps // 2, holds, decay_at, first_check, gain)

@@ -19,7 +19,6 @@ from civi.inference.pilot.matching import Diagonals, Normals
 from civi.inference.pilot.slopes import SlopesByPasses, TargetSlopes, at_degrees, sites_of
 from civi.inference.seeds import Words, derived, generator
 from civi.problem.target import CurvedFrame, Framed, LowRankFrame, Target, check_shape, in_double_precision
-from civi.problem.target.base import rows_seen
 from civi.problem.target.program import on_device
 from civi.problem.target.streamed_model import StreamedModel
 from civi.problem.target.triangular import TriangularMap
@@ -185,7 +184,8 @@ class Search:
 
     def _frame(self, guess: Guess, degrees: np.ndarray) -> tuple[Any, float]:
         """The trained frame that starts as this Gaussian q, and KL(q || p)."""
-        count = max(FEWEST_WITH_ROWS, min(DRAWS, EVALUATIONS // rows_seen(self.all_rows.target)))
+        rows = getattr(self.all_rows.target, "rows", 0) or 1
+        count = max(FEWEST_WITH_ROWS, min(DRAWS, EVALUATIONS // rows))
         each = np.repeat(degrees[None], count, axis=0)
         if guess.factor.ndim == 2:
             guess = guess.triangular()
