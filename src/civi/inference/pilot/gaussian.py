@@ -191,13 +191,11 @@ class Search:
             guess = guess.triangular()
             w = self.rng.normal(size=(count, self.dim))
             log_p, score = self.all_rows.at(guess.draws(w), each)
-            curved = curved_frame(guess, w, score)
-            return curved.adaptive(self.curved), kl_of_gaussian(log_p, w, float(curved.log_det))
+            return curved_frame(guess, w, score).adaptive(self.curved), kl_of_gaussian(w, log_p)
         frame = low_rank_frame(self.all_rows, guess, degrees)
         w = self.rng.normal(size=(count, self.dim))
-        exact = in_double_precision(frame)
-        log_det = np.log(exact.scale).sum() + np.log(exact.stretch).sum()
-        return frame.adaptive(), kl_of_gaussian(self.all_rows.at(exact.outward(w), each)[0], w, log_det)
+        log_p, _ = self.all_rows.at(in_double_precision(frame).outward(w), each)
+        return frame.adaptive(), kl_of_gaussian(w, log_p)
 
     def _near(self) -> np.ndarray:
         return self.rng.uniform(-2, 2, (self.starts, self.dim))
@@ -234,15 +232,14 @@ class Search:
             yield from guesses(self._climb(self._near()[: len(some)], some, iterations))
 
 
-def kl_of_gaussian(log_p: np.ndarray, w: np.ndarray, log_det: float) -> float:
-    """KL(q || p) = log E_q[p / q] - E_q[log(p / q)] of the Gaussian q with draws w in its frame; infinity if it fails.
+def kl_of_gaussian(w: np.ndarray, log_p: np.ndarray) -> float:
+    """KL(q || p) = log E_q[p/q] - E_q[log p/q] of a Gaussian q; infinity if it is not finite. Constants cancel.
 
     Args:
-        log_p: log p(x, z) at the draws (N,).
-        w: the draws, standard normal (N, D).
-        log_det: log |det| of the frame.
+        w: draws of q in its frame, where it is standard normal (N, D).
+        log_p: log p(x, z) at these draws (N,).
     """
-    log_ratios = log_p + 0.5 * (w**2).sum(1) + 0.5 * w.shape[1] * np.log(2 * np.pi) + log_det
+    log_ratios = log_p + 0.5 * (w**2).sum(1)
     if not np.isfinite(log_ratios).all():
         return float("inf")
     return float(logsumexp(log_ratios) - np.log(len(log_ratios)) - log_ratios.mean())
