@@ -49,6 +49,12 @@ class Guess(NamedTuple):
         return self._replace(factor=np.asarray(np.linalg.qr(self.factor.T, mode="r")).T)
 
 
+    def moved_along(self, before: Guess, after: Guess) -> Guess:
+        """This Gaussian with the change of location and ELBO that took another one from `before` to `after`."""
+        location = self.location + after.location - before.location
+        return self._replace(elbo=self.elbo + after.elbo - before.elbo, location=location)
+
+
 class Found(NamedTuple):
     """What the pilot found.
 
@@ -171,8 +177,15 @@ class Search:
         return next(guesses(climb(self.all_rows, start, degrees[None], self.rng, self.draws, CORRECTIONS)))
 
     def settle(self, target: Target, best: Guess, degrees: np.ndarray, climbs: list[Guess]) -> Found:
-        """The target in the frame of the best Gaussian, after a correction on all rows if it saw only some."""
-        adaptive, kl = self._frame(self.corrected(best, degrees), degrees)
+        """The target in the frame of the best Gaussian, after a correction on all rows if it saw only some.
+
+        A subsample moves all its modes by many standard deviations of the posterior, so the other Gaussians are moved
+        along with the best one.
+        """
+        corrected = self.corrected(best, degrees)
+        if corrected is not best:
+            climbs = [guess.moved_along(best, corrected) for guess in climbs]
+        adaptive, kl = self._frame(corrected, degrees)
         frame = adaptive.frame
         log_p, slope = self.all_rows.at(np.asarray(frame.location)[None], degrees[None])
         seen = at_degrees(target, degrees)
