@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -34,7 +35,7 @@ def fit_settings(solver: str, dim: int, steps: int | None = None, batch: int | N
     """
     check_solver(solver)
     inner = max(25, min(300, max(100, 1000 // dim), 5000 // dim))
-    rate = 6e-3 * min(1.0, 10 / dim) ** 0.75
+    rate = 3e-3 * min(1.0, math.sqrt(10 / dim))
     update = FirstOrder(learning_rate=rate, decay="hold", warm_up=100, clip=10.0)
     method = SOLVERS[solver](
         Architecture.at_pilot(noise_dim=max(3, min(dim, 10))), Defaults(Samples(inner=inner), update)

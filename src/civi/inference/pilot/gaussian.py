@@ -48,7 +48,6 @@ class Guess(NamedTuple):
         """The same Gaussian with a lower triangular factor."""
         return self._replace(factor=np.asarray(np.linalg.qr(self.factor.T, mode="r")).T)
 
-
     def moved_along(self, before: Guess, after: Guess) -> Guess:
         """This Gaussian with the change of location and ELBO that took another one from `before` to `after`."""
         location = self.location + after.location - before.location
