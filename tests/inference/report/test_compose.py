@@ -101,10 +101,10 @@ def test_a_page_without_anything_but_a_title_is_still_a_page():
     assert document.figures == {}
 
 
-def test_a_check_that_was_not_possible_has_a_dash():
-    unknown = Finding("spread", float("nan"), "good", "Not checked: there was only one run.")
+def test_a_check_that_was_not_possible_has_a_dash_and_no_verdict():
+    unknown = Finding("spread", float("nan"), "good", "There was only one run to look at.")
     rows = rows_of(report_page(content(findings=[GOOD, unknown])), "checks-table")
-    assert [row[:3] for row in rows] == [[GOOD.name, f"{GOOD.value:.4g}", "good"], ["spread", "-", "good"]]
+    assert [row[:3] for row in rows] == [[GOOD.name, f"{GOOD.value:.4g}", "good"], ["spread", "-", "not checked"]]
 
 
 def test_draws_that_are_not_finite_do_not_break_the_page():

@@ -36,6 +36,17 @@ class Finding(NamedTuple):
     subject: str = ""
     remedy: str = ""
 
+    @property
+    def checked(self) -> bool:
+        """Whether the check could be made; otherwise its value is not a number."""
+        return not np.isnan(self.value)
+
+    @property
+    def cells(self) -> tuple[str, str, str, str]:
+        """Its name, value, verdict and sentence, as they are printed."""
+        value, verdict = (f"{self.value:.3g}", self.verdict) if self.checked else ("-", "not checked")
+        return self.name, value, verdict, self.sentence
+
 
 class Mode(NamedTuple):
     """A region that the pilot found.
@@ -277,7 +288,7 @@ def _modes(evidence: Evidence) -> Finding:
 
 def _spread(evidence: Evidence) -> Finding:
     if evidence.r_hat is None:
-        return Finding("spread", float("nan"), "good", "Not checked: there was only one run. Set runs to 2 or more.")
+        return Finding("spread", float("nan"), "good", "There was only one run to look at: set runs to 2 or more.")
     good = "Independent runs agree."
     doubtful = "Independent runs differ."
     bad = "Independent runs found different posteriors: at least one of them is wrong."
