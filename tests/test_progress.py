@@ -52,6 +52,16 @@ def test_a_pipe_stays_silent():
     assert console.file.getvalue() == ""
 
 
+def test_a_pipe_stays_silent_where_colours_are_forced(monkeypatch, capsys):
+    """Rich takes such a pipe for a terminal, as the second half shows."""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    fit(progress.console())
+    fit(progress.console(stderr=True))
+    assert capsys.readouterr() == ("", "")
+    fit(Console())
+    assert "20/100" in capsys.readouterr().out
+
+
 def test_a_terminal_shows_every_phase_and_ends_at_the_steps_that_were_done():
     console = Console(file=io.StringIO(), force_terminal=True, width=100, color_system=None)
     fit(console)
