@@ -44,8 +44,10 @@ class Finding(NamedTuple):
     @property
     def cells(self) -> tuple[str, str, str, str]:
         """Its name, value, verdict and sentence, as they are printed."""
-        value, verdict = (f"{self.value:.3g}", self.verdict) if self.checked else ("-", "not checked")
-        return self.name, value, verdict, self.sentence
+        if not self.checked:
+            return self.name, "-", "not checked", self.sentence
+        value = f"{self.value:.0f}" if 1000 <= abs(self.value) < 1e6 else f"{self.value:.3g}"
+        return self.name, value, self.verdict, self.sentence
 
 
 class Mode(NamedTuple):
