@@ -13,7 +13,7 @@ SENTENCES = {
     "doubtful": "The fit is doubtful: use it with care.",
     "bad": "The fit is bad: do not use its draws as they are.",
 }
-NEXT = "Next: use the draws. Means, intervals and predictions are as accurate as the Monte Carlo errors below say."
+NEXT = "Next: use the draws. Means, intervals and predictions are as accurate as their Monte Carlo errors say."
 NOT_JUDGED = "This result is not judged: its checks were not computed."
 
 

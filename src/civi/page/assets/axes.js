@@ -37,10 +37,10 @@ function linearTicks(low, high, count) {
   const rough = (high - low) / Math.max(count, 1);
   if (!(rough > 0)) return [low];
   const power = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 5, 10].find((factor) => factor * power >= rough) * power;
+  const step = [1, 2, 5, 10].find((factor) => factor * power >= 0.7 * rough) * power;
   const ticks = [];
   for (let k = Math.ceil(low / step); k * step <= high + 1e-9 * step; k += 1) ticks.push(k * step);
-  return ticks;
+  return ticks.length > 1 || count > 8 ? ticks : linearTicks(low, high, 2 * count);
 }
 
 // Limits of the finite values, with a little room; a single value gets an interval around it.
