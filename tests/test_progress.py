@@ -52,6 +52,19 @@ def test_a_pipe_stays_silent():
     assert console.file.getvalue() == ""
 
 
+def test_a_quiet_notebook_draws_nothing_and_does_not_ask_for_widgets(monkeypatch):
+    """Rich's own line of status warns that ipywidgets are missing, in a notebook that is to stay quiet too."""
+    monkeypatch.setitem(sys.modules, "ipywidgets", None)
+    console = Notebook(monkeypatch)
+    console.quiet = True
+    fit(console)
+    with showing(console, "fit: reading the model") as say:
+        say("fit: drawing")
+    assert console.drawn == []
+    with pytest.warns(UserWarning, match="ipywidgets"), console.status("as before") as status:
+        status._live.refresh()
+
+
 def test_a_pipe_stays_silent_where_colours_are_forced(monkeypatch, capsys):
     """Rich takes such a pipe for a terminal, as the second half shows."""
     monkeypatch.setenv("FORCE_COLOR", "1")

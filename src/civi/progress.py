@@ -101,7 +101,10 @@ def showing(console: Console, phase: str) -> Iterator[Say]:
     Yields:
         A function that changes the text.
     """
-    if console.quiet or not console.is_jupyter:
+    if console.quiet:  # in a notebook, Rich would ask for ipywidgets even so
+        yield silent
+        return
+    if not console.is_jupyter:
         with console.status(phase) as status:
             yield status.update
         return
