@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -103,6 +104,12 @@ def escape_bars(app: Any, what: str, name: str, obj: Any, options: Any, lines: l
     lines[:] = [line.replace("|", r"\|") for line in lines]
 
 
+def plain_defaults(app: Any, what: str, name: str, obj: Any, options: Any, signature: str | None, returns: Any) -> Any:
+    """Show a default that is made by a function as dots, instead of Python's name of that function."""
+    return None if signature is None else (re.sub(r"<(factory|function \w+)>", "...", signature), returns)
+
+
 def setup(app: Any) -> None:
-    """Register the changes of docstrings."""
+    """Register the changes of docstrings and signatures."""
     app.connect("autodoc-process-docstring", escape_bars)
+    app.connect("autodoc-process-signature", plain_defaults)

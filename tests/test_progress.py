@@ -52,6 +52,29 @@ def test_a_pipe_stays_silent():
     assert console.file.getvalue() == ""
 
 
+def test_a_quiet_notebook_draws_nothing_and_does_not_ask_for_widgets(monkeypatch):
+    """Rich's own line of status warns that ipywidgets are missing, in a notebook that is to stay quiet too."""
+    monkeypatch.setitem(sys.modules, "ipywidgets", None)
+    console = Notebook(monkeypatch)
+    console.quiet = True
+    fit(console)
+    with showing(console, "fit: reading the model") as say:
+        say("fit: drawing")
+    assert console.drawn == []
+    with pytest.warns(UserWarning, match="ipywidgets"), console.status("as before") as status:
+        status._live.refresh()
+
+
+def test_a_pipe_stays_silent_where_colours_are_forced(monkeypatch, capsys):
+    """Rich takes such a pipe for a terminal, as the second half shows."""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    fit(progress.console())
+    fit(progress.console(stderr=True))
+    assert capsys.readouterr() == ("", "")
+    fit(Console())
+    assert "20/100" in capsys.readouterr().out
+
+
 def test_a_terminal_shows_every_phase_and_ends_at_the_steps_that_were_done():
     console = Console(file=io.StringIO(), force_terminal=True, width=100, color_system=None)
     fit(console)

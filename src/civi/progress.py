@@ -101,7 +101,10 @@ def showing(console: Console, phase: str) -> Iterator[Say]:
     Yields:
         A function that changes the text.
     """
-    if console.quiet or not console.is_jupyter:
+    if console.quiet:  # in a notebook, Rich would ask for ipywidgets even so
+        yield silent
+        return
+    if not console.is_jupyter:
         with console.status(phase) as status:
             yield status.update
         return
@@ -207,7 +210,12 @@ def screen_of(progress: bool) -> Console:
 
 
 def console(*, stderr: bool = False) -> Console:
-    """A console that is wide enough for tables if the output goes to a file."""
-    width = None if os.environ.get("COLUMNS") else 100
+    """A console that is wide enough for tables if the output goes to a file or a pipe.
+
+    FORCE_COLOR, which notebooks and build servers set, makes Rich take a pipe for a terminal. Progress bars would then
+    fill the pipe, so the stream itself is asked.
+    """
     made = Console(stderr=stderr)
-    return made if made.is_terminal else Console(stderr=stderr, width=width)
+    if made.is_jupyter or made.file.isatty():
+        return made
+    return Console(stderr=stderr, force_terminal=False, width=None if os.environ.get("COLUMNS") else 100)

@@ -44,6 +44,9 @@ def test_a_report_is_drawn_without_errors_requests_or_faults(reports, opened, ki
             shapes = drawn(page, chart)
             assert shapes, f"{chart} is empty"
             assert all(shape and "NaN" not in shape for shape in shapes), chart
+            for side in ("middle", "end"):
+                ticks = page.locator(f"#{chart} .plot text:not([class])[text-anchor={side}]").all_text_contents()
+                assert len(set(ticks)) == len(ticks) >= 2, (chart, ticks)
         assert page.evaluate("[...document.images].every((one) => one.complete && one.naturalWidth > 0)")
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         assert seen.errors == []

@@ -1,6 +1,7 @@
 """`civi fit`: the files of a fit, and errors in one line that write nothing."""
 
 import json
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -11,6 +12,7 @@ from typer.testing import CliRunner
 import civi
 from civi.cli import main as cli
 from civi.errors import DataError, OutputError
+from civi.experiment.report.run_report import loading_fit
 from civi.inference import fit as fitting
 from civi.inference import program_files
 from civi.inference.diagnose.trust import Finding
@@ -74,7 +76,7 @@ def test_a_fit_writes_its_files_and_shows_the_summary(monkeypatch, tmp_path):
         **{"verdict": "doubtful", "findings": [trust.findings[0]._asdict()]},
     }
     assert "the fit is doubtful" in result.output
-    assert "elbo -1.5000 ± 0.2500; exact; files are in out" in result.output
+    assert "elbo -1.5000 ± 0.2500; exact; files are in out, the report is out/report.html" in result.output
     draws = xarray.load_datatree(tmp_path / "out" / "draws.nc", engine="h5netcdf")
     assert draws.posterior["end"].shape == (1, 500)
     assert draws.log_likelihood["y"].shape == (1, 500, len(Y))
@@ -83,6 +85,19 @@ def test_a_fit_writes_its_files_and_shows_the_summary(monkeypatch, tmp_path):
     np.testing.assert_array_equal(
         loaded.sample(jax.random.key(1), 5)["a"], exact(line, X, Y).sample(jax.random.key(1), 5)["a"]
     )
+
+
+@pytest.mark.parametrize("data", ["good.json", "good.csv"])
+def test_the_code_of_a_report_loads_the_fit(tmp_path, capsys, data):
+    """The code is executed as it stands, in the folder of the command."""
+    (tmp_path / "model.py").write_text("from exact_posterior import line\n")
+    (tmp_path / "good.csv").write_text("x,y\n" + "\n".join(f"{x},{y}" for x, y in zip(X, Y, strict=True)))
+    (tmp_path / "out").mkdir()
+    exact(line, X, Y).save(tmp_path / "out" / "posterior.civi")
+    found = {}
+    exec(loading_fit(Path("out"), "model.py:line", data), found)
+    np.testing.assert_array_equal(found["posterior"].sample(1, 5)["a"], exact(line, X, Y).sample(1, 5)["a"])
+    assert capsys.readouterr().out
 
 
 MISTAKES = {

@@ -51,6 +51,10 @@ def test_packages_below_are_listed_with_all_their_members(package):
     assert re.search(rf"^\.\. automodule:: civi\.{package}\n   :members:$", reference(), re.MULTILINE)
 
 
+def test_all_methods_of_a_posterior_are_listed():
+    assert re.search(r"^\.\. autoclass:: civi\.Posterior\(\)\n   :members:$", reference(), re.MULTILINE)
+
+
 @pytest.mark.parametrize("name", PUBLIC)
 def test_every_argument_of_a_public_function_is_documented(name):
     if not inspect.isfunction(PUBLIC[name]):

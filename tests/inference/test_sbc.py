@@ -90,6 +90,7 @@ def test_the_figure_has_a_panel_for_every_parameter(monkeypatch, tmp_path):
     figure = made.plot()
     assert sorted(panel.get_title() for panel in figure.axes) == ["b[0]", "b[1]", "twice"]
     figure.savefig(tmp_path / "ranks.png")
+    assert figure._repr_png_().startswith(b"\x89PNG")  # what a notebook shows
     assert [panel.get_title() for panel in made.plot(["twice"]).axes if panel.get_visible()] == ["twice"]
     with pytest.raises(SettingError, match="unknown parameters: c"):
         made.plot(["c"])

@@ -86,4 +86,4 @@ def test_a_page_that_is_too_large_is_refused(tmp_path):
 
 def test_an_image_is_embedded_with_its_description():
     (attrs, _), *_ = PageReader(image(b"\x89PNG", "title", "what is seen")).all("img")
-    assert attrs == {"src": "data:image/png;base64,iVBORw==", "alt": "what is seen", "decoding": "async"}
+    assert attrs == {"src": "data:image/png;base64,iVBORw==", "alt": "what is seen"}

@@ -6,6 +6,7 @@ import importlib.util
 import math
 import sys
 import traceback
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -75,7 +76,9 @@ def fit(
         with locked(folder):
             if not force:
                 run_folder.prepare(folder, force=False, resumable=False)
-            posterior = fit_model(function, *args, key=keys[0], **options, **kwargs)
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", "the fit has not converged")  # the table of checks says it
+                posterior = fit_model(function, *args, key=keys[0], **options, **kwargs)
             run_folder.prepare(folder, force=force, resumable=False)
             interrupts.advise(f"the fit in {folder} is not complete: start again with --force")
             write_json(folder / "config.json", settings)
@@ -146,6 +149,7 @@ def _line(error: BaseException, file: Path) -> str:
 
 def _finish(posterior: SemiImplicitPosterior, folder: Path, keys: Any, settings: dict[str, Any], report: bool) -> None:
     """Write the result files and the report, and show the summary."""
+    from civi.experiment.report.run_report import PAGE  # noqa: PLC0415 start-up time
     from civi.inference.data_groups import axes_of  # noqa: PLC0415 start-up time
     from civi.inference.labelled import datasets, tree_of, write_tree  # noqa: PLC0415 start-up time
     from civi.inference.run_curve import Clock  # noqa: PLC0415 start-up time
@@ -166,17 +170,19 @@ def _finish(posterior: SemiImplicitPosterior, folder: Path, keys: Any, settings:
             found = {"findings": diagnosis.findings, "modes": diagnosis.modes, "elbo": tuple(elbo)}
             _write_report(posterior, groups, folder, settings, found | {"phases": posterior.phases | clock.phases})
     screen.print(_summary(groups["posterior"]), diagnosis)
-    screen.print(f"elbo {elbo.value:.4f} ± {elbo.se:.4f}; {posterior.message}; files are in {folder}", soft_wrap=True)
+    where = f"files are in {folder}" + (f", the report is {folder / PAGE}" if report else "")
+    screen.print(f"elbo {elbo.value:.4f} ± {elbo.se:.4f}; {posterior.message}; {where}", soft_wrap=True)
 
 
 def _write_report(
     posterior: SemiImplicitPosterior, groups: Any, folder: Path, settings: dict[str, Any], found: dict[str, Any]
 ) -> None:
     """Write the report; `found` are the results of the checks and the seconds by phase."""
-    from civi.experiment.report.run_report import loading, write_run_report  # noqa: PLC0415 start-up time
+    from civi.experiment.report.run_report import loading_fit, write_run_report  # noqa: PLC0415 start-up time
     from civi.inference.report.gather import gathered  # noqa: PLC0415 start-up time
 
-    record = {"solver": settings["solver"], "settings": settings, "code": loading(folder, ", model, **data")}
+    code = loading_fit(folder, settings["model"], settings["data"])
+    record = {"solver": settings["solver"], "settings": settings, "code": code}
     write_run_report(gathered(posterior, groups, f"Fit of {settings['model']}", **record, **found), folder)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
@@ -188,8 +189,7 @@ def tasks() -> None:
     from civi.experiment.tasks import OWN_DATA, TASKS  # noqa: PLC0415 start-up time
 
     summaries = {name: entry.summary for name, entry in TASKS.items()} | OWN_DATA
-    for name, summary in summaries.items():
-        typer.echo(f"{name:<14} {summary}")
+    _list(summaries)
 
 
 @app.command()
@@ -199,8 +199,14 @@ def solvers() -> None:
     from civi.solver import SOLVERS  # noqa: PLC0415 start-up time
 
     summaries = {name: solver.__doc__ for name, solver in SOLVERS.items()} | {"nuts": Nuts.__doc__}
+    _list(summaries)
+
+
+def _list(summaries: Mapping[str, str | None]) -> None:
+    """Print names and the first lines of their summaries in two columns."""
+    width = max(map(len, summaries)) + 1
     for name, summary in summaries.items():
-        typer.echo(f"{name:<14} {(summary or '').splitlines()[0]}")
+        typer.echo(f"{name:<{width}} {(summary or '').splitlines()[0]}")
 
 
 def main() -> None:

@@ -154,7 +154,7 @@ def mix_own(
     Args:
         log_mean_J: log of the plain mean.
         own_J: log of the own term.
-        own_weight: w.
+        own_weight: the weight w of the own term.
     """
     weight = jax.lax.stop_gradient(own_weight)
     return jnp.logaddexp(jnp.log(weight) + own_J, jnp.log1p(-weight) + log_mean_J)

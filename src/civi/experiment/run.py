@@ -112,14 +112,17 @@ def _report(
     """Write the report of the run."""
     with context.console.status("writing the report"):
         names = plan.names()
+        found = plan.task.content(posterior, evaluation, plan.seed)
+        options = {name: str(value) for name, value in plan.task.options.items()}
         content = replace(
-            plan.task.content(posterior, evaluation, plan.seed),
+            found,
             title=f"{plan.task.name} with {plan.solver}, seed {plan.seed}",
             solver=plan.solver,
             measures=_results_first(dict(shown_measures(metrics))),
             phases=posterior.phases | phases,
             settings=names | {row.name: row.value for row in plan.settings.listing()},
-            fingerprints={name: str(value) for name, value in plan.task.options.items()} | _data_of(metrics),
+            training_note=_warm_up_note(plan.settings.problem.warm_up),
+            fingerprints=options | _data_of(metrics) | found.fingerprints,
             code=loading(context.folder),
         )
         return write_run_report(content, context.folder)
@@ -135,6 +138,13 @@ def _results_first(measures: dict[str, str]) -> dict[str, str]:
 def _data_of(metrics: dict[str, Any]) -> dict[str, str]:
     """Which data the task used, if it says so."""
     return {"data": str(metrics["data"])} if "data" in metrics else {}
+
+
+def _warm_up_note(steps: int | None) -> str:
+    """What the objective of an autoencoder is during its warm-up; empty without one."""
+    if steps is None:
+        return ""
+    return f"Before step {steps:,} log p(x | z) counts {steps:,} / step times, so that values there are higher."
 
 
 def _check_same_run(plan: Plan, folder: Path) -> None:

@@ -49,7 +49,7 @@ def draw(family: SemiImplicit, target: Target, words: Words, count: int) -> Draw
     """`count` draws.
 
     Args:
-        family: q.
+        family: the approximation q.
         target: the target, in the coordinates of the family.
         words: the seed.
         count: number of draws.
@@ -67,7 +67,7 @@ def weigh(family: SemiImplicit, target: Target, words: Words, w: np.ndarray, inn
     """Log densities at the points w.
 
     Args:
-        family: q.
+        family: the approximation q.
         target: the target, in the coordinates of the family.
         words: the seed of the inner samples, which are drawn afresh for every chunk.
         w: points (N, D) in the coordinates of the family.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,7 +14,16 @@ from civi.inference.ranks import cut_points, envelope
 COLUMNS = 3
 
 
-def rank_figure(ranks: Mapping[str, np.ndarray], draws: int, level: float) -> Figure:
+class ShownFigure(Figure):
+    """A figure that a notebook shows by itself, also if pyplot is not used."""
+
+    def _repr_png_(self) -> bytes:
+        content = io.BytesIO()
+        self.savefig(content, format="png", dpi=100)
+        return content.getvalue()
+
+
+def rank_figure(ranks: Mapping[str, np.ndarray], draws: int, level: float) -> ShownFigure:
     """One panel for each parameter.
 
     Args:
@@ -22,7 +32,7 @@ def rank_figure(ranks: Mapping[str, np.ndarray], draws: int, level: float) -> Fi
         level: the probability to leave the envelope, in one panel.
     """
     rows = -(-len(ranks) // COLUMNS)
-    figure = Figure(figsize=(4 * min(COLUMNS, len(ranks)), 2.6 * rows), layout="constrained")
+    figure = ShownFigure(figsize=(4 * min(COLUMNS, len(ranks)), 2.6 * rows), layout="constrained")
     panels = figure.subplots(rows, min(COLUMNS, len(ranks)), squeeze=False, sharex=True, sharey=True)
     bounds = envelope(len(next(iter(ranks.values()))), draws, level)
     for panel, (name, of_name) in zip(panels.flat, ranks.items(), strict=False):

@@ -49,7 +49,7 @@ def run_chains(family: SemiImplicit, target: Target, words: Words, plan: Chains,
     """Draws of NUTS chains that start at draws of q, in the coordinates z of the target.
 
     Args:
-        family: q.
+        family: the approximation q.
         target: the target on all its data, in the coordinates of the family.
         words: the seed.
         plan: number and length of the chains.

@@ -16,5 +16,5 @@ def image(png: bytes, title: str, description: str) -> Html:
         description: what is seen, for readers who do not see it.
     """
     source = f"data:image/png;base64,{base64.b64encode(png).decode()}"
-    picture = tag("img", src=source, alt=description, decoding="async")
+    picture = tag("img", src=source, alt=description)
     return tag("figure", tag("figcaption", tag("h3", title)), picture, class_="picture")

@@ -38,7 +38,7 @@ _given: ContextVar[Given | None] = ContextVar("civi rows", default=None)
 class Rows:
     """Columns of a Parquet, Arrow or CSV file, or of a folder of such files, that are read while a model is fitted.
 
-    A model uses it by the rows of a plate that subsamples:
+    A model uses it by the rows of a plate that subsamples::
 
         with numpyro.plate("rows", len(x), subsample_size=1000) as i:
             numpyro.sample("y", dist.Bernoulli(logits=x[i] @ beta), obs=y[i])

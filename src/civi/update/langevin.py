@@ -34,7 +34,7 @@ def langevin(
     draws its noise from fold_in(key, t). The key is made of the initial particles, which every run draws for itself.
 
     Args:
-        step_size: h.
+        step_size: the step size h.
         temperature: lambda, the weight of the entropy of the particles and of the standard normal they are drawn to.
         memory: weight of the past in the running mean.
         xi: added to the square root.

@@ -1,6 +1,7 @@
 """The page of a posterior: the data in it are those of the content; what is missing leaves no trace; size limits."""
 
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -9,8 +10,9 @@ from civi.errors import DataError
 from civi.inference.diagnose.trust import Finding, Mode
 from civi.inference.loo import loo_of
 from civi.inference.report.compose import report_page
-from civi.inference.report.content import Content, Plane, fingerprint, flattened
+from civi.inference.report.content import Content, Plane, fingerprint, fingerprints, flattened
 from civi.inference.report.content_file import load_content, save_content
+from civi.inference.report.glossary import meaning_of
 from civi.inference.report.summary import moments
 from civi.inference.run_curve import RunCurve, curve_of
 from civi.page import LARGEST
@@ -101,10 +103,36 @@ def test_a_page_without_anything_but_a_title_is_still_a_page():
     assert document.figures == {}
 
 
-def test_a_check_that_was_not_possible_has_a_dash():
-    unknown = Finding("spread", float("nan"), "good", "Not checked: there was only one run.")
+def test_results_say_what_they_are():
+    rows = rows_of(report_page(content(measures={"kl": "0.1", "own_measure": "2"})), "measures-table")
+    assert rows == [["kl", "0.1", meaning_of("kl")], ["own_measure", "2", ""]]
+    assert meaning_of("kl").startswith("KL(q || p)")
+
+
+def test_the_note_about_training_follows_the_caption():
+    note = "Before step 1,000 values are higher."
+    captions = [text for _, text in PageReader(report_page(content(training_note=note))).all("figcaption")]
+    assert sum(note in caption for caption in captions) == 1
+
+
+def test_arrays_inside_of_data_have_fingerprints():
+    class Part(NamedTuple):
+        words: np.ndarray
+
+    class Data(NamedTuple):
+        train: Part
+        test: np.ndarray
+        source: str
+
+    found = fingerprints(Data(Part(np.arange(3)), np.zeros((2, 2)), "here"))
+    assert found == {"train.words": fingerprint(np.arange(3)), "test": fingerprint(np.zeros((2, 2)))}
+    assert fingerprints(Data(Part(np.arange(1, 4)), np.zeros((2, 2)), "here"))["train.words"] != found["train.words"]
+
+
+def test_a_check_that_was_not_possible_has_a_dash_and_no_verdict():
+    unknown = Finding("spread", float("nan"), "good", "There was only one run to look at.")
     rows = rows_of(report_page(content(findings=[GOOD, unknown])), "checks-table")
-    assert [row[:3] for row in rows] == [[GOOD.name, f"{GOOD.value:.4g}", "good"], ["spread", "-", "good"]]
+    assert [row[:3] for row in rows] == [[GOOD.name, f"{GOOD.value:.4g}", "good"], ["spread", "-", "not checked"]]
 
 
 def test_draws_that_are_not_finite_do_not_break_the_page():

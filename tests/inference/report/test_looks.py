@@ -1,5 +1,7 @@
 """Every solver has one look; looks can be told apart, also by the colour-blind, on a white and on a dark ground."""
 
+import re
+from importlib.resources import files
 from itertools import combinations
 
 import numpy as np
@@ -18,6 +20,12 @@ BLINDNESS = {
 }
 
 
+# On a dark ground page.css mixes every colour with white, in the space Oklab (Ottosson 2020).
+LIFTS = re.findall(r"--lift: (\d+)%", files("civi.page").joinpath("assets", "page.css").read_text(encoding="utf-8"))
+TO_CONES = np.array([[0.41222, 0.53633, 0.05145], [0.21190, 0.68070, 0.10740], [0.08830, 0.28172, 0.62998]])
+TO_OKLAB = np.array([[0.21045, 0.79362, -0.00407], [1.97800, -2.42859, 0.45059], [0.02590, 0.78277, -0.80868]])
+
+
 def linear(colour: str) -> np.ndarray:
     rgb = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
     return np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
@@ -25,6 +33,13 @@ def linear(colour: str) -> np.ndarray:
 
 def luminance(colour: str) -> float:
     return float(linear(colour) @ [0.2126, 0.7152, 0.0722])
+
+
+def lifted(colour: str) -> np.ndarray:
+    """Linear RGB of a colour on a dark ground."""
+    share = max(map(int, LIFTS)) / 100
+    oklab = (1 - share) * TO_OKLAB @ np.cbrt(TO_CONES @ linear(colour)) + share * np.array([1.0, 0.0, 0.0])
+    return np.clip(np.linalg.inv(TO_CONES) @ (np.linalg.inv(TO_OKLAB) @ oklab) ** 3, 0, 1)
 
 
 def lab(rgb: np.ndarray) -> np.ndarray:
@@ -61,3 +76,15 @@ def test_lines_with_the_same_dashes_have_colours_that_can_be_told_apart(kind):
         if a.dash == b.dash:
             assert difference(a.colour, b.colour, kind) >= 15, (one, other, kind)
     assert difference("#c04040", "#707020", "deutan") < 15 < difference("#c04040", "#707020", "none")
+
+
+@pytest.mark.parametrize("kind", BLINDNESS)
+def test_lighter_colours_on_a_dark_ground_stand_out_more_and_can_still_be_told_apart(kind):
+    assert {"0", str(max(map(int, LIFTS)))} == set(LIFTS)
+    seen = {name: np.asarray(BLINDNESS[kind]) @ lifted(look.colour) for name, look in LOOKS.items()}
+    for (one, a), (other, b) in combinations(LOOKS.items(), 2):
+        if a.dash == b.dash:
+            assert np.linalg.norm(lab(seen[one]) - lab(seen[other])) >= 15, (one, other)
+    for look in LOOKS.values():
+        bright = float(lifted(look.colour) @ [0.2126, 0.7152, 0.0722])
+        assert (bright + 0.05) / (luminance(DARK) + 0.05) >= 4.5

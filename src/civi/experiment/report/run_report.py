@@ -14,13 +14,45 @@ from civi.page import write_page
 CONTENT, PAGE = "report.civi", "report.html"
 LOAD = """import civi
 
-posterior = civi.load("{folder}/posterior.civi"{target})
+posterior = civi.load("{folder}/posterior.civi")
 print(posterior)"""
+LOAD_FIT = """import runpy{imports}
+
+import civi
+
+model = runpy.run_path("{file}")["{name}"]{read}
+posterior = civi.load("{folder}/posterior.civi", model{given})
+print(posterior)"""
+READ_JSON = """
+with open("{data}") as file:
+    members = json.load(file).items()
+data = {{name: np.asarray(value) if isinstance(value, list) else value for name, value in members}}"""
+READ_CSV = """
+data = {{name: column.to_numpy() for name, column in pandas.read_csv("{data}").items()}}"""
 
 
-def loading(folder: Path, target: str = "") -> str:
-    """Python code that loads the posterior of a folder; `target` are further arguments of `civi.load`."""
-    return LOAD.format(folder=folder.as_posix(), target=target)
+def loading(folder: Path) -> str:
+    """Python code that loads the posterior of a run."""
+    return LOAD.format(folder=folder.as_posix())
+
+
+def loading_fit(folder: Path, model: str, data: str | None) -> str:
+    """Python code that loads the posterior of `civi fit` with its model and data.
+
+    Args:
+        folder: the folder of the fit.
+        model: the model as FILE.py:NAME.
+        data: the JSON or CSV file of the data; None without data.
+    """
+    file, _, name = model.rpartition(":")
+    if data is None:
+        imports, read, given = "", "", ""
+    else:
+        is_csv = data.lower().endswith(".csv")
+        imports = "\n\nimport pandas" if is_csv else "\nimport json\n\nimport numpy as np"
+        read, given = (READ_CSV if is_csv else READ_JSON).format(data=Path(data).as_posix()), ", **data"
+    fields = {"file": Path(file).as_posix(), "name": name, "folder": folder.as_posix()}
+    return LOAD_FIT.format(imports=imports, read=read, given=given, **fields)
 
 
 def write_run_report(content: Content, folder: Path) -> Path:

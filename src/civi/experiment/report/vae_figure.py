@@ -14,6 +14,7 @@ from matplotlib.patches import Ellipse
 from civi.errors import require
 from civi.experiment.report.figure_file import save_figure
 from civi.files import write_text
+from civi.inference.report.looks import looks_of
 
 matplotlib.use("Agg")
 SIDE = 28
@@ -23,7 +24,7 @@ LINE = 0.18
 RECONSTRUCTED = 16
 CLOUDS = 6
 POINTS = 1500
-COLOURS = ("#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#ff7f0e", "#17becf")
+COLOURS = tuple(look.colour for look in looks_of([""] * CLOUDS))
 MARKDOWN = re.compile(r"([\\`*_|<>&~$\[\]])")
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from civi.experiment.tasks.base import Evaluation, Task
 from civi.inference.posterior import AmortisedPosterior
-from civi.inference.report.content import Content
+from civi.inference.report.content import Content, fingerprints
 
 
 @dataclass(frozen=True)
@@ -37,4 +37,4 @@ class AutoencoderTask(Task):
         found, value = posterior.content(key, self.name), evaluation.measures["test_neg_log_lik"]
         headline = f"Test data have -log p = {value:.2f} ± {evaluation.measures['test_neg_log_lik_se']:.2f} nats each."
         latents = np.moveaxis(evaluation.shown[0], 1, 0).astype(np.float32)
-        return replace(found, headline=headline, latents=latents)
+        return replace(found, headline=headline, latents=latents, fingerprints=fingerprints(self.load()))

@@ -20,6 +20,7 @@ from civi.inference.diagnose.agreement import agreement
 from civi.inference.diagnose.marginals import kernel_log_density
 from civi.inference.nuts import Nuts, Reference
 from civi.inference.posterior import Posterior, SampledPosterior
+from civi.inference.report.content import fingerprints
 from civi.problem.target import ConditionedDiffusion
 
 
@@ -66,6 +67,7 @@ class DiffusionTask(PosteriorTask):
 
     def truth(self, posterior: Posterior) -> dict[str, Any]:
         known: dict[str, Any] = {"names": [f"u({time:.2f})" for time in _load().times]}
+        known["fingerprints"] = fingerprints(_load())
         own = isinstance(posterior, SampledPosterior)
         return known if own else known | {"reference": self.reference().pooled(self.reference_shown)}
 

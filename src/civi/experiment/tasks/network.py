@@ -28,6 +28,8 @@ from civi.experiment.report.network_figure import draw_predictions
 from civi.experiment.tasks.posterior import LogDensityOfQ, PosteriorTask
 from civi.inference.diagnose import Bounds
 from civi.inference.diagnose.regression import regression_scores
+from civi.inference.posterior import Posterior
+from civi.inference.report.content import fingerprints
 from civi.problem.target import BayesianNetwork
 
 
@@ -83,6 +85,9 @@ class NetworkTask(PosteriorTask):
         scores = regression_scores(*self.predictions(draws), data.y_test)
         rows = {"train_rows": len(data.y_train), "test_rows": len(data.y_test)}
         return scores | {"rmse_standardised": scores["rmse"] / data.y_sd} | rows
+
+    def truth(self, posterior: Posterior) -> dict[str, Any]:
+        return {"fingerprints": fingerprints(self.data())}
 
     def predictions(self, draws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Predictions of the test rows (draw, row) and the sd of the noise of each draw, both in the units of y."""

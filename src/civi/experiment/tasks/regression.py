@@ -23,6 +23,7 @@ from civi.inference.diagnose.agreement import agreement, moment_errors
 from civi.inference.diagnose.predictive import predictive, scores
 from civi.inference.nuts import Nuts, Reference
 from civi.inference.posterior import Posterior, SampledPosterior
+from civi.inference.report.content import fingerprints
 from civi.problem.target import LogisticRegression
 from civi.problem.target.streamed import RegressionStream, StreamedRegression
 
@@ -89,7 +90,8 @@ class RegressionTask(PosteriorTask):
 
     def truth(self, posterior: Posterior) -> dict[str, Any]:
         reference = self.reference()
-        known: dict[str, Any] = {"names": list(self.load().columns)}
+        data = self.load()
+        known: dict[str, Any] = {"names": list(data.columns), "fingerprints": fingerprints(data)}
         own = isinstance(posterior, SampledPosterior)
         return known if reference is None or own else known | {"reference": reference.pooled(self.reference_shown)}
 

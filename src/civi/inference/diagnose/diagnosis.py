@@ -38,16 +38,15 @@ class Diagnosis:
             "check", "value", "verdict", "what it means", title=title, caption=caption, caption_justify="left"
         )
         for finding in self.findings:
-            table.add_row(finding.name, f"{finding.value:.3g}", finding.verdict, finding.sentence)
+            table.add_row(*finding.cells)
         return table
 
     def _repr_html_(self) -> str:
         names = tag("tr", [tag("th", name) for name in ("check", "value", "verdict", "what it means")])
-        cells = [(f.name, f"{f.value:.3g}", f.verdict, f.sentence) for f in self.findings]
-        rows = [tag("tr", [tag("td", cell, style="text-align: left") for cell in row]) for row in cells]
+        rows = [tag("tr", [tag("td", cell, style="text-align: left") for cell in f.cells]) for f in self.findings]
         title = tag("p", tag("strong", f"the fit is {self.verdict}"))
         return tag("div", title, [tag("p", line) for line in self.advice], tag("table", names, rows))
 
     def __str__(self) -> str:
-        lines = [f"{f.name}: {f.value:.3g} ({f.verdict}). {f.sentence}" for f in self.findings]
+        lines = ["{}: {} ({}). {}".format(*finding.cells) for finding in self.findings]
         return "\n".join([f"the fit is {self.verdict}", *self.advice, *lines])

@@ -55,7 +55,7 @@ def neg_elbo_bounds(
     """Upper and lower bound on the negative ELBO, computed in chunks of bounded memory.
 
     Args:
-        family: q.
+        family: the approximation q.
         target: the target, in the coordinates of the family.
         key: random key.
         outer: number of draws of q.
@@ -89,7 +89,7 @@ def weighted_draws(family: SemiImplicit, target: Target, key: PRNGKeyArray, oute
     """Draw from q and compute log p(x, z) and both bounds on log q(z).
 
     Args:
-        family: q.
+        family: the approximation q.
         target: the target, in the coordinates of the family.
         key: random key.
         outer: number of draws.

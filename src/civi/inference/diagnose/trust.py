@@ -36,6 +36,19 @@ class Finding(NamedTuple):
     subject: str = ""
     remedy: str = ""
 
+    @property
+    def checked(self) -> bool:
+        """Whether the check could be made; otherwise its value is not a number."""
+        return not np.isnan(self.value)
+
+    @property
+    def cells(self) -> tuple[str, str, str, str]:
+        """Its name, value, verdict and sentence, as they are printed."""
+        if not self.checked:
+            return self.name, "-", "not checked", self.sentence
+        value = f"{self.value:.0f}" if 1000 <= abs(self.value) < 1e6 else f"{self.value:.3g}"
+        return self.name, value, self.verdict, self.sentence
+
 
 class Mode(NamedTuple):
     """A region that the pilot found.
@@ -279,8 +292,9 @@ def _modes(evidence: Evidence) -> Finding:
 
 def _spread(evidence: Evidence) -> Finding:
     if evidence.r_hat is None:
-        one = "there was only one run. Set runs to 2 or more." if evidence.trained else "nothing was trained."
-        return Finding("spread", float("nan"), "good", f"Not checked: {one}")
+        one = "There was only one run to look at: set runs to 2 or more."
+        none = "Nothing was trained, so there are no runs to compare."
+        return Finding("spread", float("nan"), "good", one if evidence.trained else none)
     good = "Independent runs agree."
     doubtful = "Independent runs differ."
     bad = "Independent runs found different posteriors: at least one of them is wrong."

@@ -50,6 +50,7 @@ class Content:
         measures: further results, by name.
         elbo: the ELBO and its Monte Carlo standard error.
         objective: what is minimised, as the title of an axis.
+        training_note: a sentence about the learning curves; empty if there is nothing special to say.
         runs: the learning curve of each run.
         names: names of the parameters.
         draws: draws of q, (draw, parameter).
@@ -79,6 +80,7 @@ class Content:
     measures: dict[str, Any] = field(default_factory=dict)
     elbo: tuple[float, float] | None = None
     objective: str = "negative ELBO (nats)"
+    training_note: str = ""
     runs: list[RunCurve] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
     draws: np.ndarray | None = None
@@ -115,6 +117,17 @@ def fingerprint(array: Any) -> str:
     values = np.ascontiguousarray(array)
     content = f"{values.dtype.str}{values.shape}".encode() + values.tobytes()
     return f"{values.shape} {values.dtype}, sha256 {hashlib.sha256(content).hexdigest()[:16]}"
+
+
+def fingerprints(data: Any) -> dict[str, str]:
+    """The fingerprints of all arrays of a named tuple or dataclass by name, also of those inside of its parts."""
+    found: dict[str, str] = {}
+    for name, value in (data._asdict() if hasattr(data, "_asdict") else vars(data)).items():
+        if isinstance(value, np.ndarray) and value.size:
+            found[name] = fingerprint(value)
+        elif hasattr(value, "_asdict"):
+            found |= {f"{name}.{part}": text for part, text in fingerprints(value).items()}
+    return found
 
 
 def flattened(values: Mapping[str, np.ndarray], lead: int = 1) -> tuple[list[str], np.ndarray]:

@@ -43,7 +43,8 @@ def load_content(path: Path) -> Content:
 
 
 TYPES: dict[str, tuple[type, ...]] = {
-    **dict.fromkeys(("title", "solver", "message", "headline", "objective", "reference_name", "code"), (str,)),
+    **dict.fromkeys(("title", "solver", "message", "headline", "objective", "training_note"), (str,)),
+    **dict.fromkeys(("reference_name", "code"), (str,)),
     **dict.fromkeys(("measures", "settings"), (dict,)),
     **dict.fromkeys(("findings", "modes", "runs", "names"), (list,)),
     **dict.fromkeys(("draws", "log_ratios", "effective_size", "reference", "latents"), (np.ndarray, type(None))),

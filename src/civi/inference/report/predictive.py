@@ -86,7 +86,7 @@ def _statistics(sites: list[str], content: Content) -> Html:
         Column("data"),
         Column("5 %", "of replicated data"),
         Column("95 %", "of replicated data"),
-        Column("share above", "share of replicated data with a value at least as large; near 0 or 1 is a misfit"),
+        Column("replicates above", "share of replicated data with a value at least as large; near 0 or 1 is a misfit"),
     ]
     return Table("predictive-table", "Statistics of data and replicated data", columns, rows).element()
 

@@ -22,7 +22,8 @@ def training(content: Content) -> Section | None:
     named = named if len(named) > 1 else [(content.solver, content.runs[0])]
     others = iter(Look(REFERENCE.colour, dash) for dash in RUN_DASHES * len(named))
     looks = [look_of(content.solver) if run.chosen else next(others) for _, run in named]
-    chart = Chart("training-chart", "Learning curves", CAPTION, curve_views(named, looks, content.objective), "against")
+    views, caption = curve_views(named, looks, content.objective), f"{CAPTION} {content.training_note}".strip()
+    chart = Chart("training-chart", "Learning curves", caption, views, "against")
     return Section("training", "Training", [chart.element()])
 
 

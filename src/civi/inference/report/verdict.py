@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
-
 from civi.inference.diagnose.trust import advice, verdict
 from civi.inference.report.content import Content
+from civi.inference.report.glossary import meaning_of
 from civi.page import Column, Html, Section, Table, tag
 from civi.page.elements import facts
 
@@ -14,7 +13,7 @@ SENTENCES = {
     "doubtful": "The fit is doubtful: use it with care.",
     "bad": "The fit is bad: do not use its draws as they are.",
 }
-NEXT = "Next: use the draws. Means, intervals and predictions are as accurate as the Monte Carlo errors below say."
+NEXT = "Next: use the draws. Means, intervals and predictions are as accurate as their Monte Carlo errors say."
 NOT_JUDGED = "This result is not judged: its checks were not computed."
 
 
@@ -46,12 +45,12 @@ def checks(content: Content) -> Section | None:
     if not content.findings:
         return None
     found = content.findings
-    values = [None if math.isnan(f.value) else f.value for f in found]
+    values = [f.value if f.checked else None for f in found]
     means = [" ".join(filter(None, (f.sentence, f.remedy))) for f in found]
-    rows = [[f.name, value, f.verdict, mean] for f, value, mean in zip(found, values, means, strict=True)]
+    rows = [[f.name, value, f.cells[2], mean] for f, value, mean in zip(found, values, means, strict=True)]
     columns = [Column("check", numeric=False), Column("value"), Column("verdict", numeric=False)]
     columns.append(Column("what it means", numeric=False))
-    styles = {(i, 2): finding.verdict for i, finding in enumerate(found)}
+    styles = {(i, 2): finding.verdict for i, finding in enumerate(found) if finding.checked}
     table = Table("checks-table", "Checks of the fit", columns, rows, styles=styles, wordy=True)
     return Section("checks", "Checks", [table.element()])
 
@@ -60,6 +59,7 @@ def measures(content: Content) -> Section | None:
     """Results that the task itself measures, such as the distance to reference draws."""
     if not content.measures:
         return None
-    rows = [[name, value] for name, value in content.measures.items()]
-    table = Table("measures-table", "Results", [Column("measure", numeric=False), Column("value")], rows)
+    rows = [[name, value, meaning_of(name)] for name, value in content.measures.items()]
+    columns = [Column("measure", numeric=False), Column("value"), Column("what it is", numeric=False)]
+    table = Table("measures-table", "What was measured, with standard errors", columns, rows, wordy=True)
     return Section("measures", "Results", [table.element()])

@@ -61,17 +61,17 @@ def modes(content: Content) -> Section | None:
     if not content.modes:
         return None
     order = sorted(content.modes, key=lambda mode: -mode.elbo)
-    rows = [[f"start {i + 1}", m.elbo, m.share, "no" if m.missing else "yes"] for i, m in enumerate(order)]
+    rows = [[str(i + 1), m.elbo, m.share, "no" if m.missing else "yes"] for i, m in enumerate(order)]
     columns = [
-        Column("region", numeric=False),
+        Column("start", numeric=False),
         Column("ELBO", "of the Gaussian that the pilot found there"),
         Column("share of the posterior, at most", "exp(ELBO of this Gaussian - ELBO of the fit), at most 1"),
         Column("covered by the fit", numeric=False),
     ]
     styles = {(i, 3): "bad" if mode.missing and mode.share > 0.1 else "" for i, mode in enumerate(order)}
     text = (
-        "Starts that end in the same region have about the same ELBO. A region that is not covered matters if its "
-        "share is large."
+        "Each start of the pilot ended in a region of the posterior. Starts in the same region have about the same "
+        "ELBO, so the shares do not add up to 1. A region that the fit does not cover matters if its share is large."
     )
-    table = Table("modes-table", "Regions found by the pilot", columns, rows, styles=styles)
+    table = Table("modes-table", "Where the starts of the pilot ended, best first", columns, rows, styles=styles)
     return Section("modes", "Modes", [tag("p", text), table.element()])

@@ -37,10 +37,10 @@ function linearTicks(low, high, count) {
   const rough = (high - low) / Math.max(count, 1);
   if (!(rough > 0)) return [low];
   const power = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 5, 10].find((factor) => factor * power >= rough) * power;
+  const step = [1, 2, 5, 10].find((factor) => factor * power >= 0.7 * rough) * power;
   const ticks = [];
   for (let k = Math.ceil(low / step); k * step <= high + 1e-9 * step; k += 1) ticks.push(k * step);
-  return ticks;
+  return ticks.length > 1 || count > 8 ? ticks : linearTicks(low, high, 2 * count);
 }
 
 // Limits of the finite values, with a little room; a single value gets an interval around it.
@@ -60,16 +60,20 @@ function limitsOf(values, kind, room = 0.03) {
 function axesOf(box, x, y, labels) {
   const parts = [];
   const few = Math.max(2, Math.floor((box.right - box.left) / 75));
-  for (const value of ticksOf(x, few)) {
+  const across = ticksOf(x, few);
+  const names = labelsOf(across);
+  across.forEach((value, i) => {
     const at = x.pixel(value);
     parts.push(svg("line", { x1: at, x2: at, y1: box.top, y2: box.bottom, class: "grid" }));
-    parts.push(svg("text", { x: at, y: box.bottom + 16, "text-anchor": "middle" }, shown(value)));
-  }
-  for (const value of ticksOf(y, Math.max(2, Math.floor((box.bottom - box.top) / 50)))) {
+    parts.push(svg("text", { x: at, y: box.bottom + 16, "text-anchor": "middle" }, names[i]));
+  });
+  const up = ticksOf(y, Math.max(2, Math.floor((box.bottom - box.top) / 50)));
+  const heights = labelsOf(up);
+  up.forEach((value, i) => {
     const at = y.pixel(value);
     parts.push(svg("line", { x1: box.left, x2: box.right, y1: at, y2: at, class: "grid" }));
-    parts.push(svg("text", { x: box.left - 6, y: at + 4, "text-anchor": "end" }, shown(value)));
-  }
+    parts.push(svg("text", { x: box.left - 6, y: at + 4, "text-anchor": "end" }, heights[i]));
+  });
   const middle = (box.left + box.right) / 2;
   parts.push(svg("text", { x: middle, y: box.bottom + 34, "text-anchor": "middle", class: "label" }, labels[0]));
   parts.push(svg("text", { x: 4, y: box.top - 8, class: "label" }, labels[1]));
@@ -92,9 +96,9 @@ function canvasOf(plot, title, height) {
 // Buttons that switch entries on and off; `hidden` is the set of names that are off.
 function legendOf(entries, hidden, changed) {
   const buttons = entries.map(({ name, colour, dash, filled, kind }) => {
-    const mark = kind === "points" ? svg("circle", { cx: 11, cy: 7, r: 4, fill: colour }) : filled
-      ? svg("rect", { x: 0, y: 2, width: 22, height: 10, fill: colour, "fill-opacity": 0.45 })
-      : svg("line", { x1: 0, x2: 22, y1: 7, y2: 7, stroke: colour, "stroke-width": 3, "stroke-dasharray": dash });
+    const mark = kind === "points" ? svg("circle", { cx: 11, cy: 7, r: 4, fill: ink(colour) }) : filled
+      ? svg("rect", { x: 0, y: 2, width: 22, height: 10, fill: ink(colour), "fill-opacity": 0.45 })
+      : svg("line", { x1: 0, x2: 22, y1: 7, y2: 7, stroke: ink(colour), "stroke-width": 3, "stroke-dasharray": dash });
     const picture = svg("svg", { width: 22, height: 14, "aria-hidden": "true" }, mark);
     const button = make("button", { type: "button", "aria-pressed": String(!hidden.has(name)) }, [picture, name]);
     button.addEventListener("click", () => {

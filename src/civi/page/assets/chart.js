@@ -108,20 +108,20 @@ class CurveChart {
     const usable = [...x.keys()].filter((i) => !at(i, y).includes("NaN") && !(high && at(i, high).includes("NaN")));
     if (kind === "points") {
       const d = usable.map((i) => `M${at(i, y)}h0`).join("");
-      return svg("path", { d, stroke: colour, class: usable.length < 100 ? "points few" : "points" });
+      return svg("path", { d, stroke: ink(colour), class: usable.length < 100 ? "points few" : "points" });
     }
     const runs = [];
     usable.forEach((i, k) => (k > 0 && usable[k - 1] === i - 1 ? runs.at(-1).push(i) : runs.push([i])));
     if (kind === "line") {
       const d = runs.map((run) => `M${run.map((i) => at(i, y)).join("L")}`).join("");
-      return svg("path", { d, stroke: colour, "stroke-width": width, "stroke-dasharray": dash, class: "line" });
+      return svg("path", { d, stroke: ink(colour), "stroke-width": width, "stroke-dasharray": dash, class: "line" });
     }
     const base = y.map(() => (scales.y.kind === "log" ? scales.y.low : 0));
     const d = runs.map((run) => {
       const back = [...run].reverse().map((i) => at(i, kind === "band" ? y : base));
       return `M${run.map((i) => at(i, kind === "band" ? high : y)).join("L")}L${back.join("L")}Z`;
     });
-    return svg("path", { d: d.join(""), fill: colour, class: kind });
+    return svg("path", { d: d.join(""), fill: ink(colour), class: kind });
   }
 
   addMark(data, box, scales, at, label) {

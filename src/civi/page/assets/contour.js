@@ -118,7 +118,7 @@ class PlaneChart {
     seen.sort((a, b) => Number(b.filled) - Number(a.filled));
     const points = this.points.filter(({ name }) => !this.hidden.has(name)).map((one) => {
       const d = [...one.x.keys()].map((i) => `M${x.pixel(one.x[i]).toFixed(1)},${y.pixel(one.y[i]).toFixed(1)}h0`);
-      return svg("path", { d: d.join(""), stroke: one.colour, class: "points" });
+      return svg("path", { d: d.join(""), stroke: ink(one.colour), class: "points" });
     });
     const filled = seen.filter((layer) => layer.filled).flatMap((layer) => this.contours(layer, x, y));
     const lines = seen.filter((layer) => !layer.filled).flatMap((layer) => this.contours(layer, x, y));
@@ -136,8 +136,8 @@ class PlaneChart {
     };
     return levelsOf(grid.values, masses).map((level) => {
       const d = ringsOf(grid, level).map((ring) => `M${ring.map(place).join("L")}Z`).join("");
-      if (filled) return svg("path", { d, fill: colour, class: "region" });
-      return svg("path", { d, stroke: colour, "stroke-dasharray": dash, class: "line", "stroke-width": 1.8 });
+      if (filled) return svg("path", { d, fill: ink(colour), class: "region" });
+      return svg("path", { d, stroke: ink(colour), "stroke-dasharray": dash, class: "line", "stroke-width": 1.8 });
     });
   }
 
@@ -175,9 +175,9 @@ class JointChart extends PlaneChart {
     this.limits = this.chosen.map((variable) => {
       const ends = this.sources.flatMap(({ draws }) => {
         const sorted = Float64Array.from(this.column(draws, variable)).sort();
-        return [sorted[Math.floor(0.002 * sorted.length)], sorted[Math.ceil(0.998 * sorted.length) - 1]];
+        return [sorted[Math.floor(0.01 * sorted.length)], sorted[Math.ceil(0.99 * sorted.length) - 1]];
       });
-      return limitsOf(ends, "linear", 0.12);
+      return limitsOf(ends, "linear", 0.25);
     });
     this.layers = this.sources.map((source) => {
       const [x, y] = this.chosen.map((variable) => this.column(source.draws, variable));

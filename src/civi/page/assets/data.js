@@ -24,12 +24,25 @@ function numbers(packed) {
   });
 }
 
+// A colour of a chart: as it is on a white ground, lighter on a dark one (--lift in page.css).
+const MIXES = CSS.supports("color", "color-mix(in oklab, red, blue)");
+const ink = (colour) => (MIXES ? `color-mix(in oklab, ${colour}, white var(--lift))` : colour);
+
 // A number with about four digits.
 function shown(value) {
   if (!Number.isFinite(value)) return "–";
   const size = Math.abs(value);
   if (size !== 0 && (size >= 1e6 || size < 1e-3)) return value.toExponential(2);
   return String(Number(value.toPrecision(4)));
+}
+
+// Labels of the ticks of an axis, with as many decimals as tell neighbours apart.
+function labelsOf(ticks) {
+  const labels = ticks.map(shown);
+  if (new Set(labels).size === labels.length) return labels;
+  const gap = Math.min(...ticks.slice(1).map((tick, i) => tick - ticks[i]));
+  const decimals = Math.min(20, Math.max(0, Math.ceil(-Math.log10(gap) - 1e-9)));
+  return ticks.map((tick) => tick.toFixed(decimals));
 }
 
 // The data of a figure; every array in it becomes numbers when it is first used.
