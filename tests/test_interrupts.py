@@ -79,6 +79,12 @@ def test_every_signal_ends_with_one_line_and_code_130(number):
     assert ended.stderr == "civi: interrupted; nothing is lost\n"
 
 
+def test_what_comes_last_is_done_before_the_line():
+    program = f"    interrupts.at_leave(lambda: print('last', file=sys.stderr))\n{WAITING}"
+    ended = interrupted(program, signal.SIGINT)
+    assert (ended.returncode, ended.stderr) == (130, "last\ncivi: interrupted; nothing is lost\n")
+
+
 def test_an_interrupt_whose_exception_is_lost_is_repeated():
     ended = interrupted(SWALLOWED, signal.SIGINT)
     assert (ended.returncode, ended.stderr) == (130, "civi: interrupted; nothing is lost\n")

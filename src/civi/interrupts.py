@@ -19,7 +19,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
@@ -43,6 +43,7 @@ class _State:
     reacted: float = 0.0
     line: str = "civi: interrupted"
     left: threading.Event = field(default_factory=threading.Event)
+    last: list[Callable[[], None]] = field(default_factory=list)
 
 
 _state = _State()
@@ -121,6 +122,11 @@ def advise(advice: str) -> None:
     _state.line = f"civi: interrupted; {advice}"
 
 
+def at_leave(action: Callable[[], None]) -> None:
+    """Call this when an interrupted program leaves, before its line is printed."""
+    _state.last.append(action)
+
+
 def acknowledge() -> str:
     """Ignore all further signals, because the program is about to leave; returns the line to print."""
     _state.leaving = True
@@ -136,6 +142,8 @@ def leave(line: str = "", code: int = EXIT_CODE) -> NoReturn:
     """Print a line, unless it is empty, and end the process without the interpreter's shutdown."""
     acknowledge()
     try:
+        for action in _state.last:
+            action()
         if line:
             print(line, file=sys.stderr)
         sys.stderr.flush()
