@@ -20,6 +20,7 @@ import pyarrow.parquet
 
 CHILD = str(Path(__file__).with_name("faults_child.py"))
 LIMIT = 1200
+PLAIN = "--no-report"  # faults_child.py draws no figures either; those of the toy are drawn
 TINY = ["samples.outer=8", "samples.inner=4", "family.hidden=4"]
 IMAGES = ["samples.outer=8", "problem.batch=8", "samples.inner=2", "family.hidden=6,5", "family.decoder_hidden=5"]
 
@@ -30,15 +31,26 @@ def _options(settings: Sequence[str], *others: str) -> list[str]:
 
 RUNS = {
     "toy": ["run", "banana", *_options([*TINY, "tracker.steps=2"], "--steps", "2000", "--checkpoint-every", "100")],
-    "autoencoder": ["run", "mnist", *_options(IMAGES, "--steps", "2000", "--checkpoint-every", "100")],
-    "comparison": ["compare", "banana", *_options(TINY, "--solvers", "sivi,nmc-sgd", "--seeds", "2", "--steps", "300")],
+    "autoencoder": ["run", "mnist", *_options(IMAGES, "--steps", "2000", "--checkpoint-every", "100"), PLAIN],
+    "comparison": [
+        "compare",
+        "banana",
+        *_options(TINY, "--solvers", "sivi,nmc-sgd", "--seeds", "2", "--steps", "300"),
+        PLAIN,
+    ],
 }
-RUNS["distributed"] = [*RUNS["toy"], "--distributed", "--processes", "2"]
+RUNS["distributed"] = [*RUNS["toy"], PLAIN, "--distributed", "--processes", "2"]
 TABLE = ["--data", "TABLE", "--target", "y", "--stream"]
 RUNS["streamed"] = [
-    *("run", "regression", *TABLE),
+    *("run", "regression", *TABLE, PLAIN),
     *_options([*TINY, "tracker.steps=2", "problem.batch=20"], "--steps", "2000", "--checkpoint-every", "100"),
 ]
+# Programs are compiled once, by the undisturbed run, and loaded by the others.
+QUICKLY = {
+    "JAX_PLATFORMS": "cpu",
+    "JAX_DISABLE_MOST_OPTIMIZATIONS": "1",
+    "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+}
 PHASES = {
     "imports": "_find_and_load",
     "data and start": "start",
@@ -64,8 +76,7 @@ def begin(arguments: Sequence[str], folder: Path, **variables: str) -> list[subp
             free.bind(("localhost", 0))
             port = free.getsockname()[1]
         commands = [[*command, "--coordinator", f"localhost:{port}", "--process", str(i)] for i in (0, 1)]
-    quickly = {"JAX_PLATFORMS": "cpu", "JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
-    environment = {**os.environ, **quickly, **variables}
+    environment = {**os.environ, **QUICKLY, "JAX_COMPILATION_CACHE_DIR": str(folder.parent / "programs"), **variables}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     return [subprocess.Popen(command, env=environment, **pipes) for command in commands]  # type: ignore[call-overload]
 
@@ -188,11 +199,14 @@ def _wait(processes: Sequence[subprocess.Popen[str]], seconds: float) -> None:
 
 def interrupts(runs: Runs, count: int) -> Iterator[str]:
     """Interrupt a run in every phase with every signal; then resume it and compare all bits."""
+    runs.wanted("toy")
     cases = [(phase, name) for phase in PHASES for name in SIGNALS]
     for phase, name in cases if count >= len(cases) else runs.random.sample(cases, count):
         folder = runs.folder / f"interrupted-{phase.replace(' ', '-')}-{name}"
         shutil.rmtree(folder, ignore_errors=True)
-        ((code, errors),) = end(begin(RUNS["toy"], folder, FAULTS_AT=PHASES[phase], FAULTS_SIGNAL=name))
+        fault = {"FAULTS_AT": PHASES[phase], "FAULTS_SIGNAL": name}
+        cache = "0" if phase == "compilation" else "1"
+        ((code, errors),) = end(begin(RUNS["toy"], folder, JAX_ENABLE_COMPILATION_CACHE=cache, **fault))
         left = [*leftovers(folder), *folder.glob(".lock")]
         if code != 130 or not one_line(errors, "civi: interrupted") or left:
             yield f"{name} in {phase}: code {code}, left {left}, {errors[-300:]!r}"
@@ -214,6 +228,7 @@ def hangs(runs: Runs, count: int) -> Iterator[str]:
 
 def full_disks(runs: Runs, count: int) -> Iterator[str]:
     """Let the disk be full from each write on: one line, or warnings and a whole result; afterwards resume."""
+    runs.wanted("toy")
     for which in range(1, count + 1):
         folder = runs.folder / f"full-{which}"
         shutil.rmtree(folder, ignore_errors=True)

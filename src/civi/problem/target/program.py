@@ -22,7 +22,7 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
 
 LAPACK = {"cholesky", "triangular_solve", "lu", "qr", "geqrf", "householder_product", "eigh", "eig", "svd", "schur"}
 GATHERED, SMALL = 2**16, 32
-KEPT = 32
+KEPT = 16
 
 
 @dataclass(frozen=True, eq=False)
