@@ -53,7 +53,8 @@ QUICKLY = {
 }
 PHASES = {
     "imports": "_find_and_load",
-    "data and start": "start",
+    "signal handlers": "start",
+    "pilot": "run_training",
     "compilation": "backend_compile_and_load",
     "training": "_extend",
     "checkpoint": "_write",

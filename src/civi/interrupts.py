@@ -53,8 +53,11 @@ _state = _State()
 def handled() -> Iterator[None]:
     """Raise `Interrupted` on SIGINT, SIGTERM and SIGHUP; signals that this process inherited as ignored stay ignored.
 
-    For the main thread of a program. Inside, `leave` must follow an `Interrupted`.
+    For the main thread of a program. Nothing is raised before `begin`, which the program calls where it handles an
+    `Interrupted`; `leave` must follow.
     """
+    outside = _state.writing
+    _state.writing += 1
     before: dict[int, Any] = {}
     for number in _numbers():
         if signal.getsignal(number) is not signal.SIG_IGN:
@@ -66,11 +69,19 @@ def handled() -> Iterator[None]:
     try:
         yield
     finally:
+        _state.writing += 1
         signal.set_wakeup_fd(wakeup)
         _state.left.set()
         os.close(writer)
         for number, handler in before.items():
             signal.signal(number, handler)
+        _state.writing = outside
+
+
+def begin() -> None:
+    """Raise `Interrupted` from now on, and at once if a signal came before."""
+    _state.writing -= 1
+    check()
 
 
 def _numbers() -> list[int]:

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import equinox as eqx
 import jax
 import numpy as np
 
@@ -19,7 +18,7 @@ from civi.inference.pilot.base import Guesses
 from civi.inference.pilot.gaussian import Found, Guess, Search
 from civi.inference.pilot.proper import check_proper
 from civi.inference.posterior import SemiImplicitPosterior
-from civi.inference.programs import one_blas_thread, return_memory
+from civi.inference.programs import one_blas_thread, return_memory, shapes_of
 from civi.inference.recipe import PILOT_ROWS, check_solver, fit_settings
 from civi.inference.restarts import prepare_training, train_runs
 from civi.inference.run_curve import Clock, curve_of
@@ -165,5 +164,5 @@ def _found(settings: Settings, target: Target, space: Callable[..., Any], words:
 
 def _prepare_evaluation(settings: Settings, found: Found, space: Callable[..., Any]) -> None:
     """Load what the evaluation needs, while the program of the training is compiled in the background."""
-    shapes = eqx.filter_eval_shape(settings.family.init, found.framed.dim, jax.eval_shape(lambda: jax.random.key(0)))
+    shapes = shapes_of(settings.family.init, found.framed.dim, jax.eval_shape(lambda: jax.random.key(0)))
     prepare_draws(shapes, found.framed.template(), space)

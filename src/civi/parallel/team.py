@@ -171,11 +171,20 @@ def _join(address: Address, inner: int, wait: int, watchdog: Watchdog) -> Team:
         has_others = _connect(address, wait + CONNECT_MARGIN)
     if has_others:
         watchdog.set_message(PROCESS_LOST)
+        _connect_devices()
     else:
         watchdog.stop()
     if jax.device_count() == 1:
         raise DistributedError(NOTHING_TO_DISTRIBUTE)
     return Team(make_mesh(inner), watchdog if has_others else None)
+
+
+def _connect_devices() -> None:
+    """Exchange one byte, which connects the devices of all processes.
+
+    Gloo waits only 30 s for this, and later one process may read its share of the data for much longer than another.
+    """
+    _from_leader(b"\0")
 
 
 @contextmanager
