@@ -169,10 +169,11 @@ class Runs:
         return ""
 
 
-def kills(runs: Runs, kind: str, count: int) -> Iterator[str]:
+def kills(runs: Runs, kind: str, first: int, count: int) -> Iterator[str]:
     """Kill a run at random moments, every second time after a checkpoint of training; resume it, compare all bits."""
-    runs.wanted(kind)
-    for i in range(count):
+    if first < count:
+        runs.wanted(kind)
+    for i in range(first, count):
         folder = runs.folder / f"{kind}-killed-{i}"
         shutil.rmtree(folder, ignore_errors=True)
         processes = begin(RUNS[kind], folder)
@@ -198,11 +199,12 @@ def _wait(processes: Sequence[subprocess.Popen[str]], seconds: float) -> None:
         return
 
 
-def interrupts(runs: Runs, count: int) -> Iterator[str]:
+def interrupts(runs: Runs, first: int, count: int) -> Iterator[str]:
     """Interrupt a run in every phase with every signal; then resume it and compare all bits."""
-    runs.wanted("toy")
-    cases = [(phase, name) for phase in PHASES for name in SIGNALS]
-    for phase, name in cases if count >= len(cases) else runs.random.sample(cases, count):
+    cases = [(phase, name) for phase in PHASES for name in SIGNALS][first:count]
+    if cases:
+        runs.wanted("toy")
+    for phase, name in cases:
         folder = runs.folder / f"interrupted-{phase.replace(' ', '-')}-{name}"
         shutil.rmtree(folder, ignore_errors=True)
         fault = {"FAULTS_AT": PHASES[phase], "FAULTS_SIGNAL": name}
@@ -216,10 +218,10 @@ def interrupts(runs: Runs, count: int) -> Iterator[str]:
             yield f"{name} in {phase}: {wrong}" if wrong else ""
 
 
-def hangs(runs: Runs, count: int) -> Iterator[str]:
+def hangs(runs: Runs, first: int, count: int) -> Iterator[str]:
     """Repeat a comparison whose evaluation once waited for ever; each must end within LIMIT seconds."""
     arguments = ["compare", "waveform", "--solvers", "civi,uivi", "--seeds", "2", "--steps", "200"]
-    for i in range(count):
+    for i in range(first, count):
         folder = runs.folder / f"comparison-of-waveform-{i}"
         shutil.rmtree(folder, ignore_errors=True)
         ((code, errors),) = end(begin(arguments, folder, JAX_DISABLE_MOST_OPTIMIZATIONS="0"))
@@ -227,10 +229,10 @@ def hangs(runs: Runs, count: int) -> Iterator[str]:
         yield "" if code == 0 else f"comparison {i}: code {code}, {errors[-300:]!r}"
 
 
-def full_disks(runs: Runs, count: int) -> Iterator[str]:
+def full_disks(runs: Runs, first: int, count: int) -> Iterator[str]:
     """Let the disk be full from each write on: one line, or warnings and a whole result; afterwards resume."""
     runs.wanted("toy")
-    for which in range(1, count + 1):
+    for which in range(first + 1, count + 1):
         folder = runs.folder / f"full-{which}"
         shutil.rmtree(folder, ignore_errors=True)
         variables = {"FAULTS_FULL": str(which), "FAULTS_FOLDER": str(folder)}
