@@ -13,7 +13,8 @@ damage       random damages (500 to each kind of file) and forged files with val
 inputs       wrong options, settings, data and arguments: one line with exit code 2, or a CiviError
 hangs        50 comparisons of waveform, each of which must end within 20 minutes
 
-Parts that are in the file of --out are not repeated, so a script that was stopped continues.
+What is in the file of --out is not repeated, so a script that was stopped continues: with the next case of kills,
+interrupts, disk and hangs, and with the last unfinished part of the others.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from __future__ import annotations
 import argparse
 import json
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -36,39 +37,51 @@ from faults_processes import RUNS, Runs, full_disks, hangs, interrupts, kills
 DEFAULTS = {"kills": 20, "interrupts": 1000, "disk": 1000, "damage": 500, "inputs": 1000, "hangs": 50}
 
 
-def parts(given: argparse.Namespace, runs: Runs) -> Iterator[tuple[str, Iterator[str]]]:
-    """The name of each part and its cases; a case is an empty text, or says what broke."""
+def parts(given: argparse.Namespace, runs: Runs, done: dict[str, Any]) -> Iterator[tuple[str, Iterator[str]]]:
+    """The name of each part and the cases that are left of it; a case is an empty text, or says what broke."""
+
+    def first(name: str) -> int:
+        return int(done[name]["tried"]) if name in done else 0
+
+    def all_or_none(name: str, cases: Iterator[str]) -> tuple[str, Iterator[str]]:
+        if name in done and done[name]["complete"]:
+            return name, iter(())
+        done.pop(name, None)
+        return name, cases
+
     chosen = given.only.split(",")
     number = {name: given.count or default for name, default in DEFAULTS.items()}
     if "inputs" in chosen:
-        yield "inputs", bad_inputs(runs.folder, number["inputs"])
+        yield all_or_none("inputs", bad_inputs(runs.folder, number["inputs"]))
     if "damage" in chosen:
         for kind in given.files.split(","):
-            yield f"damage to {kind}", damages(kind, runs.folder, number["damage"])
+            yield all_or_none(f"damage to {kind}", damages(kind, runs.folder, number["damage"]))
     if "interrupts" in chosen:
-        yield "interrupts", interrupts(runs, number["interrupts"])
+        yield "interrupts", interrupts(runs, first("interrupts"), number["interrupts"])
     if "disk" in chosen:
-        yield "full disk", full_disks(runs, number["disk"])
+        left = full_disks(runs, first("full disk"), number["disk"])
+        yield "full disk", iter(()) if done.get("full disk", {}).get("complete") else left
     if "hangs" in chosen:
-        yield "hangs", hangs(runs, number["hangs"])
+        yield "hangs", hangs(runs, first("hangs"), number["hangs"])
     if "kills" in chosen:
         for kind in given.kinds.split(","):
-            yield f"kills of the {kind}", kills(runs, kind, number["kills"])
+            name = f"kills of the {kind}"
+            yield name, kills(runs, kind, first(name), number["kills"])
 
 
-def outcome_of(name: str, cases: Iterator[str], console: Console) -> dict[str, Any]:
-    """The number of cases of a part and those that broke, which are also shown at once."""
-    tried: int = 0
-    broke: list[str] = []
-    with console.status(f"{name}: 0 tried") as line:
+def try_all(
+    name: str, cases: Iterator[str], outcome: dict[str, Any], console: Console, save: Callable[[], None]
+) -> None:
+    """Try the cases of a part, and save the outcome after each; those that break are also shown at once."""
+    with console.status(f"{name}: {outcome['tried']} tried") as line:
         for case in cases:
-            tried += 1
+            outcome["tried"] += 1
             if case:
-                broke.append(case)
+                outcome["broke"].append(case)
                 console.print(f"{name}: {case}", style="red", soft_wrap=True, markup=False)
-            line.update(f"{name}: {tried} tried, {len(broke)} broke")
-    console.print(f"{name}: {tried} tried, {len(broke)} broke")
-    return {"tried": tried, "broke": broke}
+            line.update(f"{name}: {outcome['tried']} tried, {len(outcome['broke'])} broke")
+            save()
+    console.print(f"{name}: {outcome['tried']} tried, {len(outcome['broke'])} broke")
 
 
 def main() -> None:
@@ -83,17 +96,22 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, help="folder for the runs; a temporary one by default")
     given = parser.parse_args()
     done = json.loads(given.out.read_text()) if given.out and given.out.exists() else {}
+
+    def save() -> None:
+        if given.out:
+            given.out.write_text(json.dumps(done, indent=1))
+
     table = Table("part", "tried", "held", "broke")
     console = Console()
     with tempfile.TemporaryDirectory(prefix="faults-") as temporary:
         folder = (given.folder or Path(temporary)).resolve()
         folder.mkdir(parents=True, exist_ok=True)
         runs = Runs(folder, given.seed)
-        for name, cases in parts(given, runs):
-            if name not in done:
-                done[name] = outcome_of(name, cases, console)
-                if given.out:
-                    given.out.write_text(json.dumps(done, indent=1))
+        for name, cases in parts(given, runs, done):
+            outcome = done.setdefault(name, {"tried": 0, "broke": [], "complete": False})
+            try_all(name, cases, outcome, console, save)
+            outcome["complete"] = True
+            save()
             tried, broke = done[name]["tried"], len(done[name]["broke"])
             table.add_row(name, str(tried), str(tried - broke), str(broke))
     console.print(table)

@@ -20,6 +20,7 @@ import pyarrow.parquet
 
 CHILD = str(Path(__file__).with_name("faults_child.py"))
 LIMIT = 1200
+PLAIN = "--no-report"  # faults_child.py draws no figures either; those of the toy are drawn
 TINY = ["samples.outer=8", "samples.inner=4", "family.hidden=4"]
 IMAGES = ["samples.outer=8", "problem.batch=8", "samples.inner=2", "family.hidden=6,5", "family.decoder_hidden=5"]
 
@@ -30,18 +31,30 @@ def _options(settings: Sequence[str], *others: str) -> list[str]:
 
 RUNS = {
     "toy": ["run", "banana", *_options([*TINY, "tracker.steps=2"], "--steps", "2000", "--checkpoint-every", "100")],
-    "autoencoder": ["run", "mnist", *_options(IMAGES, "--steps", "2000", "--checkpoint-every", "100")],
-    "comparison": ["compare", "banana", *_options(TINY, "--solvers", "sivi,nmc-sgd", "--seeds", "2", "--steps", "300")],
+    "autoencoder": ["run", "mnist", *_options(IMAGES, "--steps", "2000", "--checkpoint-every", "100"), PLAIN],
+    "comparison": [
+        "compare",
+        "banana",
+        *_options(TINY, "--solvers", "sivi,nmc-sgd", "--seeds", "2", "--steps", "300"),
+        PLAIN,
+    ],
 }
-RUNS["distributed"] = [*RUNS["toy"], "--distributed", "--processes", "2"]
+RUNS["distributed"] = [*RUNS["toy"], PLAIN, "--distributed", "--processes", "2"]
 TABLE = ["--data", "TABLE", "--target", "y", "--stream"]
 RUNS["streamed"] = [
-    *("run", "regression", *TABLE),
+    *("run", "regression", *TABLE, PLAIN),
     *_options([*TINY, "tracker.steps=2", "problem.batch=20"], "--steps", "2000", "--checkpoint-every", "100"),
 ]
+# Programs are compiled once, by the undisturbed run, and loaded by the others.
+QUICKLY = {
+    "JAX_PLATFORMS": "cpu",
+    "JAX_DISABLE_MOST_OPTIMIZATIONS": "1",
+    "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+}
 PHASES = {
     "imports": "_find_and_load",
-    "data and start": "start",
+    "signal handlers": "start",
+    "pilot": "run_training",
     "compilation": "backend_compile_and_load",
     "training": "_extend",
     "checkpoint": "_write",
@@ -64,8 +77,7 @@ def begin(arguments: Sequence[str], folder: Path, **variables: str) -> list[subp
             free.bind(("localhost", 0))
             port = free.getsockname()[1]
         commands = [[*command, "--coordinator", f"localhost:{port}", "--process", str(i)] for i in (0, 1)]
-    quickly = {"JAX_PLATFORMS": "cpu", "JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
-    environment = {**os.environ, **quickly, **variables}
+    environment = {**os.environ, **QUICKLY, "JAX_COMPILATION_CACHE_DIR": str(folder.parent / "programs"), **variables}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     return [subprocess.Popen(command, env=environment, **pipes) for command in commands]  # type: ignore[call-overload]
 
@@ -157,10 +169,11 @@ class Runs:
         return ""
 
 
-def kills(runs: Runs, kind: str, count: int) -> Iterator[str]:
+def kills(runs: Runs, kind: str, first: int, count: int) -> Iterator[str]:
     """Kill a run at random moments, every second time after a checkpoint of training; resume it, compare all bits."""
-    runs.wanted(kind)
-    for i in range(count):
+    if first < count:
+        runs.wanted(kind)
+    for i in range(first, count):
         folder = runs.folder / f"{kind}-killed-{i}"
         shutil.rmtree(folder, ignore_errors=True)
         processes = begin(RUNS[kind], folder)
@@ -186,13 +199,17 @@ def _wait(processes: Sequence[subprocess.Popen[str]], seconds: float) -> None:
         return
 
 
-def interrupts(runs: Runs, count: int) -> Iterator[str]:
+def interrupts(runs: Runs, first: int, count: int) -> Iterator[str]:
     """Interrupt a run in every phase with every signal; then resume it and compare all bits."""
-    cases = [(phase, name) for phase in PHASES for name in SIGNALS]
-    for phase, name in cases if count >= len(cases) else runs.random.sample(cases, count):
+    cases = [(phase, name) for phase in PHASES for name in SIGNALS][first:count]
+    if cases:
+        runs.wanted("toy")
+    for phase, name in cases:
         folder = runs.folder / f"interrupted-{phase.replace(' ', '-')}-{name}"
         shutil.rmtree(folder, ignore_errors=True)
-        ((code, errors),) = end(begin(RUNS["toy"], folder, FAULTS_AT=PHASES[phase], FAULTS_SIGNAL=name))
+        fault = {"FAULTS_AT": PHASES[phase], "FAULTS_SIGNAL": name}
+        cache = "0" if phase == "compilation" else "1"
+        ((code, errors),) = end(begin(RUNS["toy"], folder, JAX_ENABLE_COMPILATION_CACHE=cache, **fault))
         left = [*leftovers(folder), *folder.glob(".lock")]
         if code != 130 or not one_line(errors, "civi: interrupted") or left:
             yield f"{name} in {phase}: code {code}, left {left}, {errors[-300:]!r}"
@@ -201,10 +218,10 @@ def interrupts(runs: Runs, count: int) -> Iterator[str]:
             yield f"{name} in {phase}: {wrong}" if wrong else ""
 
 
-def hangs(runs: Runs, count: int) -> Iterator[str]:
+def hangs(runs: Runs, first: int, count: int) -> Iterator[str]:
     """Repeat a comparison whose evaluation once waited for ever; each must end within LIMIT seconds."""
     arguments = ["compare", "waveform", "--solvers", "civi,uivi", "--seeds", "2", "--steps", "200"]
-    for i in range(count):
+    for i in range(first, count):
         folder = runs.folder / f"comparison-of-waveform-{i}"
         shutil.rmtree(folder, ignore_errors=True)
         ((code, errors),) = end(begin(arguments, folder, JAX_DISABLE_MOST_OPTIMIZATIONS="0"))
@@ -212,9 +229,10 @@ def hangs(runs: Runs, count: int) -> Iterator[str]:
         yield "" if code == 0 else f"comparison {i}: code {code}, {errors[-300:]!r}"
 
 
-def full_disks(runs: Runs, count: int) -> Iterator[str]:
+def full_disks(runs: Runs, first: int, count: int) -> Iterator[str]:
     """Let the disk be full from each write on: one line, or warnings and a whole result; afterwards resume."""
-    for which in range(1, count + 1):
+    runs.wanted("toy")
+    for which in range(first + 1, count + 1):
         folder = runs.folder / f"full-{which}"
         shutil.rmtree(folder, ignore_errors=True)
         variables = {"FAULTS_FULL": str(which), "FAULTS_FOLDER": str(folder)}

@@ -23,6 +23,7 @@ def work():
 
 with interrupts.handled():
     try:
+        interrupts.begin()
         work()
     except interrupts.Interrupted:
         interrupts.leave(interrupts.acknowledge())
@@ -77,6 +78,24 @@ def test_every_signal_ends_with_one_line_and_code_130(number):
     ended = interrupted(WAITING, number)
     assert (ended.returncode, ended.stdout) == (130, "")
     assert ended.stderr == "civi: interrupted; nothing is lost\n"
+
+
+def test_what_comes_last_is_done_before_the_line():
+    program = f"    interrupts.at_leave(lambda: print('last', file=sys.stderr))\n{WAITING}"
+    ended = interrupted(program, signal.SIGINT)
+    assert (ended.returncode, ended.stderr) == (130, "last\ncivi: interrupted; nothing is lost\n")
+
+
+def test_an_interrupt_before_the_program_begins_is_one_line():
+    """The thread that repeats signals is just being started."""
+    early = """
+import os, signal, threading
+start = threading.Thread.start
+threading.Thread.start = lambda self: (os.kill(os.getpid(), signal.SIGINT), start(self))
+"""
+    command = [sys.executable, "-c", DEFAULT_SIGNALS + early + START.format("    pass")]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "civi: interrupted\n")
 
 
 def test_an_interrupt_whose_exception_is_lost_is_repeated():

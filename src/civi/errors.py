@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+CALLED_IN_JIT = "civi runs its own compiled programs: call it outside of jit, vmap and grad"
+
 
 class CiviError(Exception):
     """An error that the user can correct; the message says how.

@@ -19,7 +19,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
@@ -43,6 +43,7 @@ class _State:
     reacted: float = 0.0
     line: str = "civi: interrupted"
     left: threading.Event = field(default_factory=threading.Event)
+    last: list[Callable[[], None]] = field(default_factory=list)
 
 
 _state = _State()
@@ -52,8 +53,11 @@ _state = _State()
 def handled() -> Iterator[None]:
     """Raise `Interrupted` on SIGINT, SIGTERM and SIGHUP; signals that this process inherited as ignored stay ignored.
 
-    For the main thread of a program. Inside, `leave` must follow an `Interrupted`.
+    For the main thread of a program. Nothing is raised before `begin`, which the program calls where it handles an
+    `Interrupted`; `leave` must follow.
     """
+    outside = _state.writing
+    _state.writing += 1
     before: dict[int, Any] = {}
     for number in _numbers():
         if signal.getsignal(number) is not signal.SIG_IGN:
@@ -65,11 +69,19 @@ def handled() -> Iterator[None]:
     try:
         yield
     finally:
+        _state.writing += 1
         signal.set_wakeup_fd(wakeup)
         _state.left.set()
         os.close(writer)
         for number, handler in before.items():
             signal.signal(number, handler)
+        _state.writing = outside
+
+
+def begin() -> None:
+    """Raise `Interrupted` from now on, and at once if a signal came before."""
+    _state.writing -= 1
+    check()
 
 
 def _numbers() -> list[int]:
@@ -121,6 +133,11 @@ def advise(advice: str) -> None:
     _state.line = f"civi: interrupted; {advice}"
 
 
+def at_leave(action: Callable[[], None]) -> None:
+    """Call this when an interrupted program leaves, before its line is printed."""
+    _state.last.append(action)
+
+
 def acknowledge() -> str:
     """Ignore all further signals, because the program is about to leave; returns the line to print."""
     _state.leaving = True
@@ -136,6 +153,8 @@ def leave(line: str = "", code: int = EXIT_CODE) -> NoReturn:
     """Print a line, unless it is empty, and end the process without the interpreter's shutdown."""
     acknowledge()
     try:
+        for action in _state.last:
+            action()
         if line:
             print(line, file=sys.stderr)
         sys.stderr.flush()

@@ -73,6 +73,12 @@ def test_a_fit_inside_a_jax_transformation_is_refused():
         jax.jit(lambda key: civi.fit(log_density, dim=2, key=key))(jax.random.key(0))
 
 
+@pytest.mark.parametrize("transformed", [jax.jit, jax.grad])
+def test_a_fit_whose_density_uses_a_traced_value_is_refused(transformed):
+    with pytest.raises(SettingError, match="call it outside of jit, vmap and grad"):
+        transformed(lambda x: civi.fit(lambda z: -((z - x) ** 2).sum(), dim=2, key=0).elbo(0))(1.0)
+
+
 @pytest.mark.parametrize("count", [0, -1])
 def test_a_number_of_draws_that_is_not_positive_is_refused(posterior, count):
     with pytest.raises(SettingError, match=f"count must be from 1 to 2147483647, not {count}"):

@@ -73,7 +73,7 @@ def test_the_diagnosis_says_that_nothing_was_trained(fitted):
     diagnosis = fitted.diagnose(2)
     assert diagnosis.verdict == "good", str(diagnosis)
     sentences = {finding.name: finding.sentence for finding in diagnosis.findings}
-    assert sentences["spread"] .startswith("Nothing was trained")
+    assert sentences["spread"].startswith("Nothing was trained")
     assert sentences["converged"].startswith("The Gaussian of the pilot is within")
 
 

@@ -97,6 +97,7 @@ def keeping(z):
         (lambda z: -z @ z + np.random.normal(), {"dim": 2}, "the log density is not deterministic"),
         (lambda z: -0.5 * (z[0] + z[1] - 1) ** 2, {"dim": 2}, "looks improper along z"),
         (lambda z: z[1] - 0.5 * z[0] ** 2, {"dim": 2}, "looks improper along z[1]"),
+        (lambda z: 0.0 * z.sum(), {"dim": 2}, "looks improper along z"),
     ],
 )
 def test_a_target_that_cannot_be_fitted_is_refused(target, options, message):

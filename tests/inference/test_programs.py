@@ -1,17 +1,20 @@
 """Compiled programs are shared between threads and data of the same shapes, and only the last ones are kept."""
 
+import gc
 import threading
+import weakref
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from civi.inference import programs
-from civi.inference.programs import call, prepare, side_by_side
+from civi.inference.programs import call, prepare, shapes_of, side_by_side
 
 
 @pytest.fixture(autouse=True)
@@ -156,3 +159,32 @@ def test_a_program_that_is_not_needed_is_not_compiled_and_not_prepared_again(mon
     prepare(function, {"values": np.ones(4)}, 2, unless=not_needed)
     assert (function.traced, len(programs._programs)) == (2, 1)
     assert call(function, values, 2) == 6, "it is compiled when it is called"
+
+
+class Model:
+    """Stands for a user's model, which a compiled program knows as a static part."""
+
+
+class Traced(eqx.Module):
+    """A target with an array and a model."""
+
+    values: jax.Array | jax.ShapeDtypeStruct
+    model: Model = eqx.field(static=True)
+
+
+def test_shapes_take_the_place_of_arrays_and_nothing_else_changes():
+    model = Model()
+    doubled = lambda traced, times, word: (Traced(jnp.tile(traced.values, times), model), word, None)  # noqa: E731
+    for values in (jnp.ones(3), jax.ShapeDtypeStruct((3,), jnp.float32)):
+        traced, word, nothing = shapes_of(doubled, Traced(values, model), 2, "word")
+        assert traced.values == jax.ShapeDtypeStruct((6,), jnp.float32)
+        assert (traced.model, word, nothing) == (model, "word", None)
+
+
+def test_the_shapes_of_a_result_do_not_keep_its_model_alive():
+    model = Model()
+    alive = weakref.ref(model)
+    assert shapes_of(lambda traced: traced, Traced(jnp.ones(3), model)).model is model
+    del model
+    gc.collect()
+    assert alive() is None

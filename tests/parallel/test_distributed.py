@@ -23,7 +23,7 @@ from civi.parallel.mesh import make_mesh
 from many_devices import EVERY, STEPS, TOY, fit, plan
 from saved_runs import arrays
 
-PROCESS_LOST = "civi: error: another process of this run has failed: restart all processes with --resume"
+PROCESS_LOST = "civi: error: a process of this run has failed: restart all processes with --resume"
 # Relative to an array's largest number, a different order of summation changes 4e-6 in 200 steps; half of the samples
 # change more than 0.1.
 DRIFT = 1e-4
@@ -203,7 +203,7 @@ def test_a_process_that_dies_ends_the_run_in_a_line(broken):
     dead, (code, out, error), seconds, last = broken
     assert dead[0] == -signal.SIGKILL
     assert seconds < 60
-    assert code != 0
+    assert code > 0
     assert error.startswith(PROCESS_LOST)
     assert len(error.splitlines()) == 1
     assert "Traceback" not in out
@@ -286,5 +286,5 @@ def test_samples_that_divide_are_not_refused_and_nuts_is():
 def test_a_process_that_meets_no_other_says_so_in_a_line(options, message, tmp_path):
     code, out, error = end(begin("run", "banana", "--out", str(tmp_path / "run"), "--distributed", *options))
     assert error.startswith(f"civi: error: {message}")
-    assert (code in (2, -signal.SIGABRT), out, len(error.splitlines())) == (True, "", 1)
+    assert (code, out, len(error.splitlines())) == (2, "", 1)
     assert not (tmp_path / "run").exists()

@@ -134,6 +134,11 @@ def test_clipping_limits_the_norm_of_the_whole_gradient(params, clip, expected):
         (FirstOrder, {"learning_rate": 0.0}, r"update.learning_rate must be positive"),
         (FirstOrder, {"power": 1e20}, r"update.power must be in \[0, 10\], not 1e\+20"),
         (FirstOrder, {"learning_rate": 1e20}, r"update.learning_rate must be at most 1e6, not 1e\+20"),
+        (
+            FirstOrder,
+            {"clip": 1e20},
+            r"update.clip must be at most 1e\+18, or none for no clipping, not 1e\+20",
+        ),
         (FirstOrder, {"clip": 0.0}, r"update.clip must be positive, or none for no clipping, not 0.0"),
         (FirstOrder, {"warm_up": -1}, r"update.warm_up must not be negative, not -1"),
         (FirstOrder, {"l2": -1.0}, r"update.l1 and update.l2 must not be negative"),

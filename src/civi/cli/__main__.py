@@ -7,6 +7,7 @@ def main() -> None:
     """Run the command line."""
     with interrupts.handled():
         try:
+            interrupts.begin()
             from civi.cli.main import main as run  # noqa: PLC0415 start-up time
 
             run()

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
-from civi.errors import SettingError, require
+from civi.errors import CALLED_IN_JIT, SettingError, require
 from civi.inference.seeds import Words, words_of
 
 KeyOrSeed = PRNGKeyArray | int
@@ -26,7 +26,7 @@ def as_key(key: Any) -> PRNGKeyArray:
     if isinstance(key, Integral) and not isinstance(key, bool):
         return jax.random.key(_seed(key))
     if isinstance(key, jax.core.Tracer):
-        raise SettingError("civi runs its own compiled programs: call it outside of jit, vmap and grad")
+        raise SettingError(CALLED_IN_JIT)
     if isinstance(key, jax.Array) and jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
         require(key.ndim == 0, f"give one random key, not an array of shape {key.shape}")
         return key

@@ -14,7 +14,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 import equinox as eqx
 import jax
@@ -86,6 +86,30 @@ def prepare(
         with _lock:
             _cancelled[key] = True
             _shorten(_cancelled)
+
+
+def shapes_of(function: Callable[..., Result], *args: Any) -> Result:
+    """function(*args) with shapes in place of all arrays; arguments may be given by their shapes.
+
+    The caches of `jax.eval_shape` would keep the structures of arguments and result, and with them the user's model.
+    """
+    arrays, static = eqx.partition(args, _is_shape)
+    leaves, structure = jax.tree.flatten(arrays)
+    made: list[Any] = []
+
+    def flat(*inputs: Any) -> Any:
+        found, rest = eqx.partition(function(*eqx.combine(jax.tree.unflatten(structure, inputs), static)), eqx.is_array)
+        values, result = jax.tree.flatten(found)
+        made.extend((result, rest))
+        return values
+
+    values = jax.eval_shape(flat, *leaves)
+    result, rest = made
+    return cast("Result", eqx.combine(jax.tree.unflatten(result, values), rest))
+
+
+def _is_shape(leaf: Any) -> bool:
+    return isinstance(leaf, jax.Array | jax.ShapeDtypeStruct)
 
 
 def forget_programs() -> None:

@@ -20,7 +20,7 @@ import numpy as np
 from jaxtyping import Array, Int
 
 from civi.family import Architecture, SemiImplicit
-from civi.inference.programs import call, prepare, side_by_side
+from civi.inference.programs import call, prepare, shapes_of, side_by_side
 from civi.inference.seeds import Words, as_key, derived
 from civi.inference.settings import Settings
 from civi.parts import split
@@ -233,8 +233,8 @@ def _lasts(settings: Settings, framed: Framed) -> bool:
 
 def _start(settings: Settings, framed: Framed) -> tuple[Any, RunState, Any]:
     """The seed, the state and the number of steps of the first block; the program itself fills in the state."""
-    shapes = eqx.filter_eval_shape(_fresh, *_arguments(settings, framed), jax.ShapeDtypeStruct((4,), jnp.uint32))[1]
-    state = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), eqx.filter_eval_shape(_plain, shapes))
+    shapes = shapes_of(_fresh, *_arguments(settings, framed), jax.ShapeDtypeStruct((4,), jnp.uint32))[1]
+    state = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), shapes_of(_plain, shapes))
     return np.zeros(4, np.uint32), state, np.int32(0)
 
 
@@ -280,7 +280,7 @@ def _halted(state: RunState) -> bool:
 def _trained(settings: Settings, framed: Framed, state: RunState) -> tuple[SemiImplicit, Framed]:
     """The family and the frame with their trained arrays, without compiling anything."""
     words = jax.ShapeDtypeStruct((4,), jnp.uint32)
-    problem, _ = eqx.filter_eval_shape(_fresh, *_arguments(settings, framed), words)
+    problem, _ = shapes_of(_fresh, *_arguments(settings, framed), words)
     params = problem.shapes(np.asarray(state.output.theta))
     family = eqx.combine(jax.tree.map(on_device, params.family), problem.fixed.family)
     return family, with_window(framed.with_trained(params.target.frame))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import signal
+import threading
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -28,9 +29,10 @@ from civi.parallel.watchdog import Watchdog
 
 HEARTBEAT_TIMEOUT = 30
 SHUTDOWN_TIMEOUT = 60
+CONNECT_MARGIN = 60
 MAX_ERROR_BYTES = 400
 LONGEST_WAIT = 86_400
-PROCESS_LOST = "civi: error: another process of this run has failed: restart all processes with --resume"
+PROCESS_LOST = "civi: error: a process of this run has failed: restart all processes with --resume"
 NOTHING_TO_DISTRIBUTE = (
     "--distributed found no cluster and only one device: start it under SLURM, Open MPI or Kubernetes, give "
     "--coordinator HOST:PORT --processes N --process I, or leave --distributed out"
@@ -160,18 +162,41 @@ def join_team(address: Address, inner: int = 1, wait: int = 50, *, whole_data: b
 
 def _join(address: Address, inner: int, wait: int, watchdog: Watchdog) -> Team:
     """Connect to the other processes, if there are any, and make a mesh of all devices."""
-    watchdog.set_message(
+    unconnected = (
         f"civi: error: the processes did not connect {address} within {wait} s: start all of them with the same "
         "--coordinator and --processes, and check that each can reach the address"
     )
-    has_others = _connect(address, wait)
+    watchdog.set_message(unconnected)
+    with _time_limit(wait, lambda: watchdog.exit_with(unconnected, 2)):
+        has_others = _connect(address, wait + CONNECT_MARGIN)
     if has_others:
         watchdog.set_message(PROCESS_LOST)
+        _connect_devices()
     else:
         watchdog.stop()
     if jax.device_count() == 1:
         raise DistributedError(NOTHING_TO_DISTRIBUTE)
     return Team(make_mesh(inner), watchdog if has_others else None)
+
+
+def _connect_devices() -> None:
+    """Exchange one byte, which connects the devices of all processes.
+
+    Gloo waits only 30 s for this, and later one process may read its share of the data for much longer than another.
+    """
+    _from_leader(b"\0")
+
+
+@contextmanager
+def _time_limit(seconds: float, action: Callable[[], None]) -> Iterator[None]:
+    """Call `action` in another thread if the block takes longer than this. JAX's own time limits abort the process."""
+    timer = threading.Timer(seconds, action)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def _connect(address: Address, wait: int) -> bool:

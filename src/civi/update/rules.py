@@ -16,6 +16,7 @@ from civi.update.groups import ByGroup, by_group, value_for, values_of
 from civi.update.hold import hold
 from civi.update.proximal import proximal
 
+LARGEST_CLIP = 1e18  # the square of a larger norm overflows
 Clip = Annotated[float | None, "Maximum norm of the gradient (clipping by global norm); none: no clipping."]
 
 
@@ -154,6 +155,8 @@ def _hold(steps: int) -> optax.GradientTransformation:
 
 def _check_clip(clip: float | None) -> None:
     require(clip is None or clip > 0, f"update.clip must be positive, or none for no clipping, not {clip}")
+    fine = clip is None or clip <= LARGEST_CLIP
+    require(fine, f"update.clip must be at most {LARGEST_CLIP:g}, or none for no clipping, not {clip}")
 
 
 def _clipped(clip: float | None, transformation: optax.GradientTransformation) -> optax.GradientTransformation:

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, NamedTuple
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from scipy.special import logsumexp
@@ -17,6 +16,7 @@ from civi.inference.pilot.governing import curved_frame
 from civi.inference.pilot.low_rank import RANK, low_rank_frame
 from civi.inference.pilot.matching import Diagonals, Normals
 from civi.inference.pilot.slopes import SlopesByPasses, TargetSlopes, at_degrees, sites_of
+from civi.inference.programs import shapes_of
 from civi.inference.seeds import Words, derived, generator
 from civi.problem.target import CurvedFrame, Framed, LowRankFrame, Target, check_shape, in_double_precision
 from civi.problem.target.program import on_device
@@ -126,7 +126,7 @@ class Gaussian:
             frame: Any = low_rank.adaptive() if dim > DENSE else curved.adaptive(self.curved)
             return Framed(target, frame, jnp.zeros(()), vector)
 
-        return eqx.filter_eval_shape(framed, target)
+        return shapes_of(framed, target)
 
     def search(self, target: Target, words: Words) -> Search:
         """The search of `find`, before anything is evaluated."""

@@ -19,6 +19,7 @@ SIDES = (-3.0, 0.0, 3.0)
 WIDTHS = (1e1, 1e2, 1e3)
 SLOWEST = 0.05
 FAR = 1e6
+ENDLESS = 1e30
 MOST = 64
 
 
@@ -27,7 +28,8 @@ def check_proper(slopes: TargetSlopes, guess: Guess, degrees: np.ndarray, unrave
 
     A Gaussian stretched by a factor c along one direction, around its centre or to one side of it, has the ELBO
     E[log p] + log c + constant. If p falls like |w|^-a, the ELBO changes by (1 - a) log c, and p has finite mass only
-    for a > 1. In more than MOST dimensions, only the MOST widest directions are checked.
+    for a > 1. In more than MOST dimensions, only the MOST widest directions are checked. A pilot that is wider than
+    ENDLESS has already climbed to where single precision ends, and cannot be stretched.
 
     Args:
         slopes: log p and its gradient.
@@ -40,7 +42,7 @@ def check_proper(slopes: TargetSlopes, guess: Guess, degrees: np.ndarray, unrave
     with np.errstate(invalid="ignore"):
         gain = np.diff(_stretched(slopes, guess, degrees, directions), axis=-1) / np.diff(np.log(WIDTHS))
     improper = (np.isfinite(gain) & (gain > -SLOWEST)).all(-1).any(-1)
-    if improper.any():
+    if improper.any() or width.max() > ENDLESS:
         name = _name(unravel, _parameter(guess, int(directions[improper.argmax()])), len(guess.location))
         raise TargetError(
             f"the posterior looks improper along {name} (a wider Gaussian always has a higher ELBO): "

@@ -20,9 +20,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
 
+from civi.errors import CALLED_IN_JIT, SettingError
+
 LAPACK = {"cholesky", "triangular_solve", "lu", "qr", "geqrf", "householder_product", "eigh", "eig", "svd", "schur"}
 GATHERED, SMALL = 2**16, 32
-KEPT = 32
+KEPT = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +79,8 @@ class Pool:
 
     def places(self, arrays: Sequence[Any]) -> tuple[int, ...]:
         """The positions of these arrays, each its own; those that the pool does not have are added."""
+        if any(isinstance(array, jax.core.Tracer) for array in arrays):
+            raise SettingError(CALLED_IN_JIT)
         found: list[int] = []
         for array in arrays:
             free = [i for i in range(len(self.arrays)) if i not in found]

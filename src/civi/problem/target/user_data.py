@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from civi.errors import SettingError, TargetError
+from civi.errors import CALLED_IN_JIT, SettingError, TargetError
 from civi.problem.target.explain import GIVE_DIM
 
 
@@ -35,7 +35,7 @@ def check_data(named: Mapping[Any, Any]) -> None:
     """Refuse traced values, iterators and arrays without rows."""
     for name, leaf in _leaves(named):
         if isinstance(leaf, jax.core.Tracer):
-            raise SettingError("civi runs its own compiled programs: call it outside of jit, vmap and grad")
+            raise SettingError(CALLED_IN_JIT)
         if isinstance(leaf, Iterator):
             raise TargetError(
                 f"the data {name} are an iterator, which can be read once only: give an array, or batches of rows by "
