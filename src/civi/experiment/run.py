@@ -21,6 +21,7 @@ from civi.experiment.tasks.base import Evaluation
 from civi.files import make_folder, write_json
 from civi.inference.posterior import Posterior
 from civi.inference.run_curve import Clock
+from civi.inference.settings import Settings
 from civi.progress import measures as shown_measures
 from civi.progress import result_table
 from civi.settings import differences
@@ -121,7 +122,7 @@ def _report(
             measures=_results_first(dict(shown_measures(metrics))),
             phases=posterior.phases | phases,
             settings=names | {row.name: row.value for row in plan.settings.listing()},
-            training_note=_warm_up_note(plan.settings.problem.warm_up),
+            training_note=_warm_up_note(plan.settings),
             fingerprints=options | _data_of(metrics) | found.fingerprints,
             code=loading(context.folder),
         )
@@ -140,8 +141,9 @@ def _data_of(metrics: dict[str, Any]) -> dict[str, str]:
     return {"data": str(metrics["data"])} if "data" in metrics else {}
 
 
-def _warm_up_note(steps: int | None) -> str:
+def _warm_up_note(settings: Any) -> str:
     """What the objective of an autoencoder is during its warm-up; empty without one."""
+    steps = settings.problem.warm_up if isinstance(settings, Settings) else None
     if steps is None:
         return ""
     return f"Before step {steps:,} log p(x | z) counts {steps:,} / step times, so that values there are higher."

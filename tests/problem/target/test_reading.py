@@ -152,6 +152,6 @@ def test_the_traces_of_the_last_programs_are_kept_and_no_others():
     found = []
     for number in range(1, 2 * KEPT + 1):
         trace(number)
-        found.append(traces() if number % 16 == 0 else 0)
-    assert found[KEPT - 1] == found[KEPT + 15] == found[2 * KEPT - 1]
-    assert found[15] < found[KEPT - 1]
+        found.append(traces() if number % 8 == 0 else 0)
+    assert found[KEPT - 1] == found[KEPT + 7] == found[2 * KEPT - 1]
+    assert found[7] < found[KEPT - 1]
