@@ -29,7 +29,7 @@ QUICK = {"xla_cpu_use_fusion_emitters": False, "xla_backend_optimization_level":
 BATCH_OF_MATRICES = re.compile(r"tensor<\d+x\d+x\d+x")
 Result = TypeVar("Result")
 _programs: OrderedDict[Any, Future[Any]] = OrderedDict()
-_cancelled: OrderedDict[Any, bool] = OrderedDict()
+_cancelled: OrderedDict[int, bool] = OrderedDict()
 _lock, _one_at_a_time = threading.Lock(), threading.Lock()
 
 
@@ -78,13 +78,13 @@ def prepare(
     cancelled do nothing: the same model with other data will hardly need it either.
     """
     leaves, key = _key(function, args)
-    if unless is not None and key in _cancelled:
+    if unless is not None and hash(key) in _cancelled:
         return
     try:
         _program(function, args, leaves, key, lasting, unless)
     except CancelledError:
         with _lock:
-            _cancelled[key] = True
+            _cancelled[hash(key)] = True  # the key itself would keep the user's model
             _shorten(_cancelled)
 
 
