@@ -71,26 +71,54 @@ def measured(cell: Cell, seconds: float, seeds: int) -> dict[str, Any]:
         plan.source()
         if cell.kind == "equal" and cell.solver != NUTS:
             plan = replace(plan, settings=plan.settings.changed(steps_in(plan, seconds), ()))
-        result = runner_of(plan).run_seeds(plan, range(seeds), lambda step: None)
+        trained = CpuTimer("step ", "measuring")
+        result = runner_of(plan).run_seeds(plan, range(seeds), trained)
     except CiviError as error:
         return {**cell._asdict(), "refused": str(error)}
-    return {**cell._asdict(), **result.as_json(), "wall_seconds": time.perf_counter() - begun}
+    times = {"cpu_seconds": trained.seconds / seeds, "wall_seconds": time.perf_counter() - begun}
+    return {**cell._asdict(), **result.as_json(), **times}
+
+
+class CpuTimer:
+    """A progress callback that measures the CPU time from the first phase of one name to the first of another."""
+
+    def __init__(self, first: str, last: str) -> None:
+        self.first, self.last = first, last
+        self.begun: float | None = None
+        self.ended: float | None = None
+
+    def __call__(self, phase: str) -> None:
+        if self.begun is None and phase.startswith(self.first):
+            self.begun = time.process_time()
+        if self.ended is None and phase.startswith(self.last):
+            self.ended = time.process_time()
+
+    @property
+    def seconds(self) -> float:
+        """The CPU seconds; 0 if a phase was not reached."""
+        return 0.0 if self.begun is None or self.ended is None else self.ended - self.begun
 
 
 def steps_in(plan: Plan, seconds: float) -> int:
-    """How many steps fit into this time: measured on a short run, without compilation and the first steps.
+    """How many steps fit into this CPU time: measured on a short run, without compilation and the first steps.
+
+    CPU time, unlike wall time, does not depend on other jobs of the machine.
 
     Args:
         plan: what to run.
-        seconds: seconds of training.
+        seconds: CPU seconds of training.
     """
     settings = plan.settings
     family_key, train_key, *_ = plan.keys(0)
     problem = make_problem(settings.family, settings.pilot.look(plan.source()), family_key, settings.problem)
 
-    def long_enough(state: RunState, history: dict[str, Any]) -> bool:
-        return int(state.done) > WARM_UP and history["seconds"][-1] > PROBE_SECONDS
+    times: list[tuple[int, float]] = []
 
-    found = train(settings.solver, problem, train_key, watch=long_enough, block=WARM_UP).history
-    taken, steps = found["seconds"][-1] - found["seconds"][WARM_UP - 1], len(found["step"]) - WARM_UP
-    return min(MOST, max(FEWEST, int(seconds * steps / taken)))
+    def long_enough(state: RunState, history: dict[str, Any]) -> bool:
+        if int(state.done) >= WARM_UP:
+            times.append((int(state.done), time.process_time()))
+        return len(times) > 1 and times[-1][1] - times[0][1] > PROBE_SECONDS
+
+    train(settings.solver, problem, train_key, watch=long_enough, block=WARM_UP)
+    (first, begun), (last, ended) = times[0], times[-1]
+    return min(MOST, max(FEWEST, int(seconds * (last - first) / (ended - begun))))

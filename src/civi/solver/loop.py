@@ -90,8 +90,9 @@ def start(solver: Solver, problem: Any, key: Key[Array, "*runs"]) -> RunState:
         problem: the problem; for several runs, each trained array has a leading axis for the runs.
         key: one key, or an array with one key per independent run.
     """
-    problem.check()
     params, fixed = split(problem)
+    one_run = params if key.ndim == 0 else jax.tree.map(lambda leaf: leaf[0], params)
+    eqx.combine(one_run, fixed).check()
     program = _start if key.ndim == 0 else _starts
     state, first_draws, log_p = eqx.filter_jit(program)(solver, params, fixed, key)
     check_values(first_draws.reshape(-1, first_draws.shape[-1]), log_p.reshape(-1))
