@@ -1,13 +1,13 @@
 """The table of the field: every solver on every posterior task, with equal families and seconds and as published.
 
-    python benchmarks/field.py [--seconds 30] [--seeds 3] [--tasks A,B] [--solvers A,B] [--kinds A,B] [--page]
+    python benchmarks/field.py [--seconds 10] [--seeds 3] [--tasks A,B] [--solvers A,B] [--kinds A,B] [--page]
 
 For each solver and task: the default recipe, whose families are the same for all solvers that mix, with the number of
-steps that fits into --seconds of training per seed; and the recipe `paper` where it has settings. Quality is measured
-by the estimator that all share and by the measures of the task. Each result is saved to a JSON file in --out as soon as
-it is there, and is not computed again: repeat the command to resume. At the end, or at once with --page, the tables
-and the figure are written to docs/field.md (or --docs), between its two markers, with the published figures of
-field_published.json.
+steps that fits into --seconds of CPU time per seed; and the recipe `paper` where it has settings. Quality is measured
+by the estimator that all share and by the measures of the task. Each result is added to field_results.jsonl (or
+--results) as soon as it is there, and is not computed again: repeat the command to resume. At the end, or at once with
+--page, the tables and the figure of all results are written to docs/field.md (or --docs), between its two markers, with
+the published figures of field_published.json.
 """
 
 from __future__ import annotations
@@ -21,55 +21,71 @@ from rich.console import Console
 
 from civi.errors import require
 from civi.experiment.recipes import METHODS
-from civi.files import make_folder, write_json
-from civi.folders import cache_folder
+from civi.files import make_folder
 from field_measure import KINDS, POSTERIORS, Cell, cells, has_settings, measured
 from field_page import draw_field, write_page
 
-PER_CELL, PER_SEED = 45, 20
+PER_CELL, PER_SEED = 30, 10
+RESULTS = Path(__file__).with_name("field_results.jsonl")
 FIGURE = "figures/field.png"
 
 
 def main() -> None:
     """Measure what is missing, then write the page."""
     asked, console = _arguments(), Console()
-    folder = make_folder(asked.out or cache_folder("field") / f"{asked.seconds:g}s-{asked.seeds}")
-    every = cells(asked.tasks, asked.solvers, asked.kinds)
-    missing = [] if asked.page else [cell for cell in every if not (folder / cell.file).exists()]
+    asked_for, done = cells(asked.tasks, asked.solvers, asked.kinds), read_results(asked.results)
+    possible = [cell for cell in asked_for if cell.kind == "equal" or has_settings(cell)]
+    missing = [] if asked.page else [cell for cell in possible if cell not in done]
     hours = _estimate(missing, asked)
-    console.print(f"{len(missing)} of {len(every)} cells to measure, about {hours:.1f} hours; results are in {folder}")
+    where = f"results are in {asked.results}"
+    console.print(f"{len(missing)} of {len(possible)} cells to measure, about {hours:.1f} hours; {where}")
     for i, cell in enumerate(missing):
         result = measured(cell, asked.seconds, asked.seeds)
-        write_json(folder / cell.file, result)
+        add_result(asked.results, result)
         console.print(f"[{i + 1}/{len(missing)}] {' '.join(cell)}: {_line(result)}", soft_wrap=True, highlight=False)
-    results = [json.loads((folder / cell.file).read_text()) for cell in every if (folder / cell.file).exists()]
+    done = read_results(asked.results)
+    results = [done[cell] for cell in cells(list(POSTERIORS), list(METHODS), list(KINDS)) if cell in done]
     if results and asked.docs.parent.is_dir():
         draw_field(results, make_folder(asked.docs.parent / "figures") / Path(FIGURE).name)
-        write_page(results, asked.docs, FIGURE, asked.seconds, asked.seeds)
+        write_page(results, asked.docs, FIGURE, asked.seconds)
         console.print(f"tables and figure are in {asked.docs}", soft_wrap=True)
+
+
+def read_results(file: Path) -> dict[Cell, dict[str, Any]]:
+    """The results in the file by cell; a later line replaces an earlier one of the same cell."""
+    lines = file.read_text().splitlines() if file.exists() else []
+    results = [json.loads(line) for line in lines]
+    return {Cell(result["task"], result["solver"], result["kind"]): result for result in results}
+
+
+def add_result(file: Path, result: dict[str, Any]) -> None:
+    """Append a result as one line, so that two processes can write to the same file."""
+    make_folder(file.parent)
+    with file.open("a") as lines:
+        lines.write(json.dumps(result) + "\n")
 
 
 def _estimate(missing: list[Cell], asked: argparse.Namespace) -> float:
     """A rough number of hours: for each cell two compilations, and for each seed training and evaluation."""
-    count = sum(has_settings(cell) for cell in missing)
-    return count * (PER_CELL + asked.seeds * (asked.seconds + PER_SEED)) / 3600
+    return len(missing) * (PER_CELL + asked.seeds * (asked.seconds + PER_SEED)) / 3600
 
 
 def _line(result: dict[str, Any]) -> str:
     if "refused" in result:
         return f"refused, {result['refused']}"
     ended = sum(step is None for step in result["diverged"])
-    return f"{result['steps']} steps, {result['seconds']:.1f} s per seed, {ended} of {len(result['diverged'])} finished"
+    spent = f"{result['steps']} steps, {result['cpu_seconds']:.1f} CPU s per seed"
+    return f"{spent}, {ended} of {len(result['diverged'])} finished"
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=30.0, help="seconds of training per seed")
+    parser.add_argument("--seconds", type=float, default=10.0, help="CPU seconds of training per seed")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--tasks", type=_names, default=list(POSTERIORS), metavar="A,B", help=", ".join(POSTERIORS))
     parser.add_argument("--solvers", type=_names, default=list(METHODS), metavar="A,B", help=", ".join(METHODS))
     parser.add_argument("--kinds", type=_names, default=list(KINDS), metavar="A,B", help=", ".join(KINDS))
-    parser.add_argument("--out", type=Path, help="folder of the results; by default in the cache of civi")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="file of the results, one line per cell")
     parser.add_argument("--docs", type=Path, default=Path("docs/field.md"), help="the page with the two markers")
     parser.add_argument("--page", action="store_true", help="write the page from the results so far; measure nothing")
     asked = parser.parse_args()

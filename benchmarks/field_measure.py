@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -32,11 +33,6 @@ class Cell(NamedTuple):
     solver: str
     kind: str
 
-    @property
-    def file(self) -> str:
-        """Name of the file with the result."""
-        return f"{self.task}--{self.solver}--{self.kind}.json"
-
 
 def cells(tasks: list[str], solvers: list[str], kinds: list[str]) -> list[Cell]:
     """All cells, task by task; NUTS has no settings in papers and no given number of seconds."""
@@ -58,14 +54,13 @@ def has_settings(cell: Cell) -> bool:
 
 
 def measured(cell: Cell, seconds: float, seeds: int) -> dict[str, Any]:
-    """The result of a cell as JSON values; `refused` is the reason if the solver cannot serve the task.
+    """The result of a cell as JSON values, without curves; `refused` is the reason if the solver cannot serve the task.
 
     Args:
         cell: the cell.
         seconds: seconds of training per seed, for the kind `equal`.
         seeds: number of seeds.
     """
-    begun = time.perf_counter()
     try:
         plan = planned(cell)
         plan.source()
@@ -75,8 +70,14 @@ def measured(cell: Cell, seconds: float, seeds: int) -> dict[str, Any]:
         result = runner_of(plan).run_seeds(plan, range(seeds), trained)
     except CiviError as error:
         return {**cell._asdict(), "refused": str(error)}
-    times = {"cpu_seconds": trained.seconds / seeds, "wall_seconds": time.perf_counter() - begun}
-    return {**cell._asdict(), **result.as_json(), **times}
+    found = {"steps": result.steps, "diverged": result.diverged, "cpu_seconds": round(trained.seconds / seeds, 3)}
+    return {**cell._asdict(), **found, "measures": [_rounded(row) for row in result.measures]}
+
+
+def _rounded(row: dict[str, Any]) -> dict[str, Any]:
+    """The numbers with six significant digits, and None in place of those that are not finite."""
+    numbers = {name: value for name, value in row.items() if isinstance(value, int | float)}
+    return {name: float(f"{value:.6g}") if math.isfinite(value) else None for name, value in numbers.items()}
 
 
 class CpuTimer:

@@ -47,7 +47,7 @@ def test_the_folder_holds_the_files_of_a_run_without_training(folder):
     }
     assert {path.name for path in (folder / "figures").iterdir()} == {"density.png"}
     config = json.loads((folder / "config.json").read_text())
-    assert config["settings"] == {"chains": 2, "warmup": 100, "draws": 150, "accept": 0.9}
+    assert config["settings"] == {"chains": 2, "warmup": 100, "draws": 150, "accept": 0.9, "depth": 10}
 
 
 def test_the_posterior_file_has_the_chains_of_the_run(folder):

@@ -34,7 +34,7 @@ def weights(task, log_noise_precision):
     first[0, :2] = 1, -1
     last = np.zeros(target.hidden)
     last[:2] = 1
-    return np.concatenate([first.ravel(), np.zeros(target.hidden), last, [0.0], [log_noise_precision, 0.0]])
+    return np.concatenate([first.ravel(), np.zeros(target.hidden), last, [0.0], [log_noise_precision]])
 
 
 def test_predictions_and_noise_are_in_the_units_of_the_data(table):
@@ -63,7 +63,8 @@ def test_protocols_differ_in_network_split_and_precisions(table):
     assert (of_ksivi.table, of_pvi.table) == ("concrete", "concrete")
     assert (of_ksivi.protocol.test, of_pvi.protocol.test) == (0.1, 0.2)
     first, second = of_ksivi.source(), of_pvi.source()
-    assert (first.hidden, first.noise_sd, first.weight_sd, first.dim) == (50, None, None, 203)
+    assert (first.hidden, first.noise_sd, first.dim) == (50, None, 202)
+    assert first.weight_sd == pytest.approx(1.5024, abs=1e-4)
     assert (second.hidden, second.noise_sd, second.weight_sd, second.dim) == (10, 0.01, 5.0, 41)
 
 
@@ -71,6 +72,6 @@ def test_every_solver_sees_batches_and_nuts_is_for_small_tables():
     for solver in SOLVERS:
         assert settings_for("bnn-protein", solver, "default").problem.batch == 100
     assert settings_for("bnn-boston", "civi", "default").solver.tracker == NoTracker()
-    assert settings_for("bnn-boston", "nuts", "default") == Nuts(warmup=500, draws=500)
-    with pytest.raises(SettingError, match="nuts would take hours on bnn-protein: choose bnn-boston or bnn-yacht"):
+    assert settings_for("bnn-boston", "nuts", "default") == Nuts(warmup=500, draws=500, depth=8)
+    with pytest.raises(SettingError, match="nuts would take hours on bnn-protein: choose one of bnn-boston"):
         settings_for("bnn-protein", "nuts", "default")

@@ -61,6 +61,7 @@ class Nuts:
     warmup: Annotated[int, "Warm-up transitions per chain, which are discarded."] = 1000
     draws: Annotated[int, "Draws per chain after the warm-up."] = 2500
     accept: Annotated[float, "Target acceptance probability of the step-size adaptation."] = 0.9
+    depth: Annotated[int, "Maximum depth of the trees: a draw takes at most 2^depth - 1 gradients."] = 10
 
     def __post_init__(self) -> None:
         check_settings(self)
@@ -68,6 +69,7 @@ class Nuts:
         require(self.warmup >= 1, f"warmup must be at least 1, not {self.warmup}")
         require(self.draws >= 4, f"draws must be at least 4, not {self.draws}")
         require(0 < self.accept < 1, f"accept must be in (0, 1), not {self.accept}")
+        require(1 <= self.depth <= 20, f"depth must be from 1 to 20, not {self.depth}")
 
     def described(self) -> dict[str, Any]:
         """All settings as JSON values, under the names that `changed` takes."""
@@ -97,7 +99,9 @@ class Nuts:
         from numpyro.infer import MCMC, NUTS  # noqa: PLC0415 start-up time
 
         start_key, run_key = jax.random.split(key)
-        kernel = NUTS(potential_fn=lambda z: -target.log_prob(z), target_accept_prob=self.accept)
+        kernel = NUTS(
+            potential_fn=lambda z: -target.log_prob(z), target_accept_prob=self.accept, max_tree_depth=self.depth
+        )
         mcmc = MCMC(
             kernel,
             num_warmup=self.warmup,
