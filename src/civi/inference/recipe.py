@@ -10,8 +10,9 @@ from civi.errors import require, unknown
 from civi.family import Architecture
 from civi.inference.pilot import Gaussian
 from civi.inference.settings import Settings
+from civi.objective.compositional import LogTrick
 from civi.problem import ProblemSettings
-from civi.solver import SOLVERS, Defaults
+from civi.solver import SOLVERS, CompositionalSolver, Defaults
 from civi.update import FirstOrder, Samples
 
 STEPS = 6_000
@@ -42,10 +43,21 @@ def fit_settings(solver: str, dim: int, steps: int | None = None, batch: int | N
     )
     return Settings(
         method.family,
-        replace(method.solver, steps=steps or STEPS),
+        replace(_weighted(method.solver), steps=steps or STEPS),
         ProblemSettings(batch=batch),
         Gaussian(batch=None if batch is None else PILOT_ROWS, curved=method.family.mixing != "constant"),
     )
+
+
+def _weighted(solver: Any) -> Any:
+    """The solver with weights k = g/y on all of the gradient.
+
+    In many dimensions the densities of a bank's past outputs differ from those of today by a common factor while q
+    moves. With weights on the gradient of log q alone, that factor would change the balance of entropy and log p.
+    """
+    if not isinstance(solver, CompositionalSolver) or not isinstance(solver.objective, LogTrick):
+        return solver
+    return replace(solver, objective=replace(solver.objective, weigh="ratio"))
 
 
 def check_solver(solver: Any) -> None:

@@ -169,9 +169,9 @@ class Schedule:
 
     @classmethod
     def of(cls, solver: Any, dim: int, now: float, deadline: float) -> Schedule:
-        """Before the first step. In many dimensions the first steps are lost to noise, so the first check is later."""
+        """Before the first step. In many dimensions the first check is later, because there is more to learn."""
         holds = isinstance(solver.update, FirstOrder) and solver.update.decay == "hold"
-        first_check = min(LATEST_FIRST_CHECK, FIRST_CHECK + 10 * max(0, dim - SMALL))
+        first_check = min(LATEST_FIRST_CHECK, FIRST_CHECK + 3 * max(0, dim - SMALL))
         decay_at = now + HELD_SHARE_OF_TIME * (deadline - now)
         gain = max(GAIN, GAIN_PER_DIMENSION * dim)
         return cls(solver.steps, solver.steps // 2, holds, decay_at, first_check, gain)

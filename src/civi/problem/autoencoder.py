@@ -63,6 +63,10 @@ class AutoencoderProblem(SemiImplicitProblem):
     def has_batches(self) -> bool:
         return True
 
+    @property
+    def trained_frame(self) -> None:
+        return None
+
     def check(self) -> None:
         """Nothing to check: the shapes follow from the architecture."""
 

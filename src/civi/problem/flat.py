@@ -10,6 +10,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from civi.estimate import Picked
 from civi.family import Outer, SemiImplicit
 from civi.parts import constant, split, trained
+from civi.problem.control import TrainedFrame
 from civi.problem.posterior import PosteriorProblem
 from civi.problem.semi_implicit import LogProbEach, SemiImplicitProblem
 from civi.problem.target.space import TreeSpace
@@ -38,6 +39,10 @@ class FlatProblem(SemiImplicitProblem):
     @property
     def has_batches(self) -> bool:
         return self.fixed.has_batches
+
+    @property
+    def trained_frame(self) -> TrainedFrame | None:
+        return self.problem.trained_frame
 
     def check(self) -> None:
         self.problem.check()

@@ -8,8 +8,10 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from civi.estimate import Picked
 from civi.family import Outer, SemiImplicit
 from civi.parts import constant
+from civi.problem.control import TrainedFrame
 from civi.problem.semi_implicit import LogProbEach, SemiImplicitProblem
 from civi.problem.target.base import Target, batch_of, check_batch, check_shape, log_prob_each
+from civi.problem.target.framed import Framed
 
 
 class PosteriorProblem(SemiImplicitProblem):
@@ -38,6 +40,11 @@ class PosteriorProblem(SemiImplicitProblem):
     @property
     def has_batches(self) -> bool:
         return self.batch is not None
+
+    @property
+    def trained_frame(self) -> TrainedFrame | None:
+        frame = self.target.frame if isinstance(self.target, Framed) else None
+        return frame if isinstance(frame, TrainedFrame) else None
 
     def check(self) -> None:
         check_shape(self.target)

@@ -14,6 +14,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from civi.estimate import LogRatios, Picked, Sketch, log_ratios
 from civi.family import Outer, SemiImplicit
 from civi.problem.base import Chunk, InitDraws, Inner, StepDraws
+from civi.problem.control import TrainedFrame, steadied
 from civi.tracker import Pool
 from civi.update import SampleSizes
 
@@ -31,6 +32,11 @@ class SemiImplicitProblem(eqx.Module):
     @abstractmethod
     def has_batches(self) -> bool:
         """Whether a step sees only a batch of the data."""
+
+    @property
+    @abstractmethod
+    def trained_frame(self) -> TrainedFrame | None:
+        """The frame of the target, if it is trained."""
 
     @abstractmethod
     def on_batch(
@@ -68,7 +74,8 @@ class SemiImplicitProblem(eqx.Module):
         family, log_prob_each = self.on_batch(chunk.key, t, nu)
         outer: Any = chunk.outer if nu is None else nu.of(chunk.outer)
         inner_eps = family.noise.sample(inner.key, inner.count)
-        return log_ratios(family, log_prob_each, outer, inner_eps, inner.kept)
+        ratios, frame = log_ratios(family, log_prob_each, outer, inner_eps, inner.kept), self.trained_frame
+        return ratios if frame is None else steadied(ratios, outer, frame)
 
     def weight(self, t: Float[Array, ""]) -> Float[Array, ""]:
         return jnp.ones(())

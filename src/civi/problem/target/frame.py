@@ -117,6 +117,15 @@ class AdaptiveFrame(eqx.Module):
         curved = self._curve.outward(w)[0]
         return self.frame.location + (curved + curved @ jnp.tril(self.lower, -1).T) @ self.frame.factor.T
 
+    def control(self, w_J: Float[Array, "J D"], score_J: Float[Array, "J D"]) -> Float[Array, " J"]:
+        """score . L T(w) and the control variate of T: see `civi.problem.control`.
+
+        L is strictly lower triangular here, and T(w)_k depends on w_1 .. w_k only, so d T(w)_k / d w_i = 0 for i > k.
+        """
+        curved_J = jax.lax.stop_gradient(self._curve.outward(w_J)[0])
+        moved_J = curved_J @ jnp.tril(self.lower, -1).T
+        return (score_J * moved_J).sum(-1) + self._curve.control(w_J, score_J)
+
     def settled(self, trained: AdaptiveFrame) -> CurvedFrame:
         """The frame with the trained arrays of `trained`; the factor F L is computed in double precision."""
         factor, lower = (np.asarray(part, np.float64) for part in (self.frame.factor, trained.lower))
@@ -147,6 +156,11 @@ class AdaptiveLowRankFrame(eqx.Module):
     def outward(self, w: Float[Array, "*N D"]) -> Float[Array, "*N D"]:
         """From frame coordinates w to the target's coordinates z."""
         return self._with(self.frame.stretch * jnp.exp(self.log_change)).outward(w)
+
+    def control(self, w_J: Float[Array, "J D"], score_J: Float[Array, "J D"]) -> Float[Array, " J"]:
+        """sum_r log_change_r [(score . Q_r) (w . Q_r) + 1]: see `civi.problem.control`."""
+        basis = self.frame.basis
+        return ((score_J @ basis) * (w_J @ basis) + 1) @ self.log_change
 
     def settled(self, trained: AdaptiveLowRankFrame) -> LowRankFrame:
         """The frame with the trained array of `trained`."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -54,13 +55,17 @@ class TriangularMap(eqx.Module):
     def outward(self, w: Float[Array | np.ndarray, "*N D"]) -> tuple[Any, Any]:
         """T(w), and log |det dT/dw|."""
         xp = _module(w)
-        skew, log_tail = self._shape(xp)
-        tail = xp.exp(log_tail)
-        angle = tail * (xp.arcsinh(w) + skew)
-        y = xp.exp(-SLOPE * log_tail) * (xp.sinh(angle) - MEAN * xp.sinh(tail * skew))
-        log_slope = (1 - SLOPE) * log_tail + xp.log(xp.cosh(angle)) - 0.5 * xp.log1p(w * w)
+        y, log_slope = self._shaped(w, xp)
         log_scale, shift = self._changes(y, xp)
         return y * xp.exp(log_scale) + shift, (log_slope + log_scale).sum(-1)
+
+    def control(self, w: Float[Array, "*N D"], score: Float[Array, "*N D"]) -> Float[Array, "*N"]:
+        """sum_l [score_l (t_l + w_l s_l) + s_l], whose gradient has mean 0: see `civi.problem.control`.
+
+        s_l and t_l depend on coordinates before l only. Skewness and tail of each coordinate have no control variate.
+        """
+        log_scale, shift = self._changes(jax.lax.stop_gradient(self._shaped(w, jnp)[0]), jnp)
+        return (score * (shift + w * log_scale) + log_scale).sum(-1)
 
     def inward(self, z: Float[Array | np.ndarray, "*N D"]) -> Any:
         """The inverse of T. Each round of the loop makes one more of the first G coordinates exact, the last all."""
@@ -71,6 +76,14 @@ class TriangularMap(eqx.Module):
         skew, log_tail = self._shape(xp)
         tail = xp.exp(log_tail)
         return xp.sinh(xp.arcsinh(xp.exp(SLOPE * log_tail) * y + MEAN * xp.sinh(tail * skew)) / tail - skew)
+
+    def _shaped(self, w: Any, xp: Any) -> tuple[Any, Any]:
+        """S(w), and the logarithm of its slope at every coordinate."""
+        skew, log_tail = self._shape(xp)
+        tail = xp.exp(log_tail)
+        angle = tail * (xp.arcsinh(w) + skew)
+        y = xp.exp(-SLOPE * log_tail) * (xp.sinh(angle) - MEAN * xp.sinh(tail * skew))
+        return y, (1 - SLOPE) * log_tail + xp.log(xp.cosh(angle)) - 0.5 * xp.log1p(w * w)
 
     def _shape(self, xp: Any) -> tuple[Any, Any]:
         """The skewness e and the logarithm of the tail d of each coordinate, both bounded."""
