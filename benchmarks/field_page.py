@@ -28,6 +28,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "diffusion": (RELATIVE, "neg_elbo", "sd_ratio_min", "mean_error_max", "marginal_log_density"),
     "network": ("rmse", "nll", "coverage_50", "coverage_90", "calibration_error", "neg_elbo"),
 }
+SMALLEST = 1e-5
 SPEED = (
     "CPU time per step with the settings `paper`, on one core, beside the wall time per iteration of the authors' "
     "codes with the same batch sizes on two cores of the same kind of machine (±20 %). The ratio is for their smaller "
@@ -102,7 +103,9 @@ def lead(results: Sequence[Result]) -> str:
         difference = float(pair[1].mean() - pair[0].mean())
         error = np.sqrt(sum(value.var(ddof=1) / len(value) for value in pair))
         verdict = "leads" if difference > 2 * error else "ties" if difference > -2 * error else "behind"
-        lines.append([task, _cell(pair[0]), best, _cell(pair[1]), f"{difference:.2g} ± {error:.1g}", verdict])
+        digits = 6 if abs(pair[0].mean()) > 100 else 4
+        ours, theirs = (_cell(value, digits) for value in pair)
+        lines.append([task, ours, best, theirs, f"{difference:.2g} ± {error:.1g}", verdict])
     return _markdown(lines)
 
 
@@ -119,11 +122,11 @@ def speed(results: Sequence[Result]) -> str:
     return _markdown(lines) if len(lines) > 2 else ""
 
 
-def _cell(found: np.ndarray) -> str:
+def _cell(found: np.ndarray, digits: int = 4) -> str:
     if not len(found):
         return "-"
     spread = f" ({found.std(ddof=1):.2g})" if len(found) > 1 else ""
-    return f"{found.mean():.4g}{spread}"
+    return f"{found.mean():.{digits}g}{spread}"
 
 
 def published(task: str) -> str:
@@ -171,7 +174,10 @@ def write_page(results: Sequence[Result], page: Path, figure: str, seconds: floa
 
 
 def draw_field(results: Sequence[Result], path: Path) -> None:
-    """Draw one panel per task: the first measure of every solver, with the range over seeds."""
+    """Draw one panel per task: the first measure of every solver, with the range over seeds.
+
+    Estimates of a KL divergence may be negative. Values below SMALLEST are drawn there.
+    """
     by_task = {task: list(group) for task, group in groupby(results, key=lambda one: one["task"])}
     wide = min(4, len(by_task))
     tall = -(-len(by_task) // wide)
@@ -188,12 +194,11 @@ def _draw_task(axes: Axes, task: str, cells: list[Result]) -> None:
     column = COLUMNS[TASKS[task].module][0]
     shown = [one for one in ordered(cells, column) if len(values(one, column))][::-1]
     for place, one in enumerate(shown):
-        found, colour = values(one, column), "tab:blue" if one["kind"] == "equal" else "tab:orange"
+        colour = "tab:blue" if one["kind"] == "equal" else "tab:orange"
+        found = np.maximum(values(one, column), SMALLEST)
         axes.plot([found.min(), found.max()], [place, place], color=colour, linewidth=3, alpha=0.4)
         axes.plot(found.mean(), place, "o", color=colour, markersize=4)
     labels = [one["solver"] + (" (paper)" if one["kind"] == "paper" else "") for one in shown]
     axes.set_yticks(range(len(shown)), labels, fontsize=7)
-    if all((values(one, column) > 0).all() for one in shown):
-        axes.set_xscale("log")
-    axes.set(title=task, xlabel=column)
+    axes.set(title=task, xlabel=column, xscale="log")
     axes.grid(axis="x", alpha=0.3)

@@ -8,9 +8,10 @@ import pytest
 
 from civi.estimate import log_ratios
 from civi.family import Architecture
+from civi.inference.recipe import fit_settings
 from civi.parts import split
 from civi.problem import PosteriorProblem
-from civi.problem.control import score_of_mean, steadied
+from civi.problem.control import FEW, score_of_mean, steadied
 from civi.problem.target import CurvedFrame, Framed
 from civi.problem.target.frame import AdaptiveLowRankFrame, LowRankFrame
 from linear_gaussian import GaussianTarget, gaussian_target, linear_family
@@ -79,7 +80,7 @@ def gradients(problem, count=300):
         def value(params):
             at = eqx.combine(params, fixed)
             ratios = log_ratios(*at.on_batch(key), outer, inner_eps, jnp.asarray(20))
-            return -(steadied(ratios, outer, at.trained_frame) if control else ratios).log_p_J.mean()
+            return -(steadied(ratios, outer, at.target.frame) if control else ratios).log_p_J.mean()
 
         found = jax.grad(value)(params).target.frame
         return jnp.concatenate([leaf.reshape(-1) for leaf in jax.tree.leaves(found)])
@@ -104,10 +105,21 @@ def test_the_gradient_of_the_frame_has_little_noise_where_q_is_nearly_right(make
     assert np.median(controlled[steady] / plain[steady]) < 0.5
 
 
+def test_the_frame_has_a_control_variate_in_many_dimensions_only():
+    for dim, expected in ((FEW, False), (FEW + 1, True)):
+        frame = CurvedFrame.of(np.zeros(dim), np.eye(dim))
+        target = GaussianTarget(jnp.zeros(dim), jnp.eye(dim))
+        family = Architecture.at_pilot(3).init(dim, jax.random.key(0))
+        problem = PosteriorProblem(family, Framed.at(target, frame.adaptive()))
+        assert (problem.trained_frame is not None) == expected
+        assert PosteriorProblem(family, Framed.at(target, frame)).trained_frame is None
+        assert (fit_settings("civi", dim).solver.objective.weigh == "ratio") == expected
+
+
 def test_the_values_of_a_look_do_not_change():
     problem = curved_problem(0.2)
     outer = problem.draw_outer(jax.random.key(3), 8)
     ratios = log_ratios(*problem.on_batch(jax.random.key(0)), outer, jnp.ones((5, 3)), jnp.asarray(5))
-    steady = steadied(ratios, outer, problem.trained_frame)
+    steady = steadied(ratios, outer, problem.target.frame)
     for name in ("fresh_J", "own_J", "log_p_J"):
         np.testing.assert_array_equal(getattr(steady, name), getattr(ratios, name))

@@ -12,6 +12,7 @@ from civi.inference.pilot import Gaussian
 from civi.inference.settings import Settings
 from civi.objective.compositional import LogTrick
 from civi.problem import ProblemSettings
+from civi.problem.control import FEW
 from civi.solver import SOLVERS, CompositionalSolver, Defaults
 from civi.update import FirstOrder, Samples
 
@@ -43,19 +44,19 @@ def fit_settings(solver: str, dim: int, steps: int | None = None, batch: int | N
     )
     return Settings(
         method.family,
-        replace(_weighted(method.solver), steps=steps or STEPS),
+        replace(_weighted(method.solver, dim), steps=steps or STEPS),
         ProblemSettings(batch=batch),
         Gaussian(batch=None if batch is None else PILOT_ROWS, curved=method.family.mixing != "constant"),
     )
 
 
-def _weighted(solver: Any) -> Any:
-    """The solver with weights k = g/y on all of the gradient.
+def _weighted(solver: Any, dim: int) -> Any:
+    """The solver with weights k = g/y on all of the gradient, in many dimensions.
 
-    In many dimensions the densities of a bank's past outputs differ from those of today by a common factor while q
-    moves. With weights on the gradient of log q alone, that factor would change the balance of entropy and log p.
+    There the densities of a bank's past outputs differ from those of today by a common factor while q moves. With
+    weights on the gradient of log q alone, that factor would change the balance of entropy and log p.
     """
-    if not isinstance(solver, CompositionalSolver) or not isinstance(solver.objective, LogTrick):
+    if dim <= FEW or not isinstance(solver, CompositionalSolver) or not isinstance(solver.objective, LogTrick):
         return solver
     return replace(solver, objective=replace(solver.objective, weigh="ratio"))
 

@@ -4,7 +4,8 @@ The gradient of -log p with respect to the frame is a mean of products such as -
 s_p the score of the target. Each product is noisy even where q is right, and about D^2 / 2 parameters move with this
 noise. The same products with the score of q in place of that of p have a mean that is known exactly, because
 integration by parts gives E_q[s_q,i(w) f(w)] = -E_q[df/dw_i]. Their difference has the same mean as before, and nearly
-no noise where q is close to p (the idea of Roeder et al. 2017, here for the coordinates of the target).
+no noise where q is close to p (the idea of Roeder et al. 2017, here for the coordinates of the target). In up to FEW
+dimensions the frame has few parameters, the mixing network learns the shape, and there is no control variate.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from jaxtyping import Array, Float
 
 from civi.estimate import LogRatios, log_mean_exp, with_slope
 from civi.family import Outer
+
+FEW = 20
 
 
 @runtime_checkable

@@ -8,7 +8,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from civi.estimate import Picked
 from civi.family import Outer, SemiImplicit
 from civi.parts import constant
-from civi.problem.control import TrainedFrame
+from civi.problem.control import FEW, TrainedFrame
 from civi.problem.semi_implicit import LogProbEach, SemiImplicitProblem
 from civi.problem.target.base import Target, batch_of, check_batch, check_shape, log_prob_each
 from civi.problem.target.framed import Framed
@@ -43,7 +43,7 @@ class PosteriorProblem(SemiImplicitProblem):
 
     @property
     def trained_frame(self) -> TrainedFrame | None:
-        frame = self.target.frame if isinstance(self.target, Framed) else None
+        frame = self.target.frame if isinstance(self.target, Framed) and self.dim > FEW else None
         return frame if isinstance(frame, TrainedFrame) else None
 
     def check(self) -> None:

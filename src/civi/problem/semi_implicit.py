@@ -36,7 +36,7 @@ class SemiImplicitProblem(eqx.Module):
     @property
     @abstractmethod
     def trained_frame(self) -> TrainedFrame | None:
-        """The frame of the target, if it is trained."""
+        """The frame of the target, if it is trained and its gradient needs a control variate."""
 
     @abstractmethod
     def on_batch(
