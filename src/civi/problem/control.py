@@ -32,7 +32,7 @@ class TrainedFrame(Protocol):
 
 
 def steadied(ratios: LogRatios, outer: Outer, frame: TrainedFrame) -> LogRatios:
-    """The same ratios; the gradient of log p with respect to the frame has less noise.
+    """The same ratios, whose gradient with respect to the frame has less noise.
 
     Args:
         ratios: a look at the outer samples.
@@ -50,8 +50,8 @@ def steadied(ratios: LogRatios, outer: Outer, frame: TrainedFrame) -> LogRatios:
 def score_of_mean(ratios: LogRatios, outer: Outer) -> Float[Array, "J D"]:
     """grad_z log [1/(K+1) sum_{k=0..K} q(z_j | eps_k)] with eps_0 the noise of z_j itself.
 
-    The K + 1 noise vectors are exchangeable, and given all of them z_j is a draw of this mean if its own number is
-    forgotten. E[s_i f(z)] = -E[df/dz_i] therefore holds exactly, for any K.
+    The K + 1 noise vectors are exchangeable. Given all of them, but not which one generated z_j, z_j is a draw of this
+    mean, so E[s_i f(z)] = -E[df/dz_i] holds exactly for any K.
     """
     family, mixed_K = ratios.family, ratios.mixed_K
     own_J = ratios.own_J + ratios.log_p_J
