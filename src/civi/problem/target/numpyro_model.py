@@ -106,7 +106,7 @@ class Reading:
     def density(self, pool: Pool) -> Program:
         """The log density on all rows."""
         with explained(self.origin.sites.plates):
-            traced = pure_trace(self._log_prob, *self.inputs, {})
+            traced = pure_trace(self._log_prob, *self.inputs, {}, origin=self.origin.model)
         return pool.program(traced, jax.tree.structure(0), self.origin.model)
 
     def on_batch(self, pool: Pool, count: int) -> Program:

@@ -12,7 +12,7 @@ import re
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from typing import Any
 
 import jax
@@ -43,7 +43,7 @@ class Program:
     structure: Any
     digest: str
 
-    @property
+    @cached_property
     def points_at_a_time(self) -> int | None:
         """Number of points to evaluate at a time, each with its gradient; None for any number.
 
@@ -58,7 +58,7 @@ class Program:
         most = max(1, GATHERED // max(1, gathered))
         return 1 << (most.bit_length() - 1) if most < SMALL else None
 
-    @property
+    @cached_property
     def work(self) -> int:
         """Number of elements that one evaluation computes; the body of a loop is counted once."""
         return sum(getattr(out.aval, "size", 0) for equation in _equations(self.jaxpr) for out in equation.outvars)
@@ -103,7 +103,7 @@ class Pool:
             origin: the user's function. Only its code counts, so that programs do not keep its data alive.
         """
         places = self.places(traced.consts)
-        key = (text(traced), _nested(traced.jaxpr), places, str(structure), repr(_code(origin)))
+        key = (text(traced), _nested(traced.jaxpr), places, str(structure), repr(code_of(origin)))
         return Program(traced.jaxpr, places, structure, hashlib.sha256(repr(key).encode()).hexdigest())
 
 
@@ -223,7 +223,7 @@ def _plain(array: Any) -> Any:
     return jax.random.key_data(array) if is_key else array
 
 
-def _code(function: Any) -> Any:
+def code_of(function: Any) -> Any:
     """The code of a function, without the values that it captures."""
     while isinstance(function, partial):
         function = function.func

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
@@ -11,16 +13,37 @@ import numpy as np
 from jax.extend.core import ClosedJaxpr
 
 from civi.errors import TargetError
-from civi.problem.target.program import depends, same_array, text, trace
+from civi.problem.target.program import code_of, depends, same_array, text, trace
+
+REMEMBERED = 1000
+_pure: OrderedDict[str, bool] = OrderedDict()
 
 
-def pure_trace(log_density: Callable[..., Any], *inputs: Any) -> ClosedJaxpr:
+def pure_trace(log_density: Callable[..., Any], *inputs: Any, origin: Any) -> ClosedJaxpr:
     """The operations of a log density of z and further inputs.
 
     Raises TargetError if it leaks traced values, is not deterministic, or does not depend on z. A growing list, a
-    counter or np.random inside it would be frozen at its value during the only call that JAX makes.
+    counter or np.random inside it would be frozen at its value during the only call that JAX makes. The check takes
+    longer than the trace, so it is made once for a Python function with the same code and the same operations.
+
+    Args:
+        log_density: the log density.
+        *inputs: shapes of its inputs.
+        origin: the user's function, whose code is checked.
     """
     traced, _ = trace(log_density, *inputs)
+    code = code_of(origin)
+    name = hashlib.sha256(repr((text(traced), code)).encode()).hexdigest()
+    if isinstance(code, str) or name not in _pure:
+        _check_pure(traced, log_density, *inputs)
+        _pure[name] = True
+        while len(_pure) > REMEMBERED:
+            _pure.popitem(last=False)
+    return traced
+
+
+def _check_pure(traced: ClosedJaxpr, log_density: Callable[..., Any], *inputs: Any) -> None:
+    """Raise TargetError if a second trace differs from the first, leaks, or does not depend on z."""
     if not _same(traced, _leak_checked(log_density, *inputs)):
         raise TargetError(
             "the log density is not deterministic: JAX calls it only once, so remove Python side effects (counters, "
@@ -31,7 +54,6 @@ def pure_trace(log_density: Callable[..., Any], *inputs: Any) -> ClosedJaxpr:
             "the log density is constant: its value does not depend on z, so there is no posterior to fit; return "
             "log p(z) up to a constant"
         )
-    return traced
 
 
 def _leak_checked(log_density: Callable[..., Any], *inputs: Any) -> ClosedJaxpr:

@@ -93,7 +93,7 @@ def _density(
     inputs: tuple[Any, ...] = (jax.ShapeDtypeStruct((size,), number), jax.ShapeDtypeStruct((0,), number), {})
     _check_shape(log_density, inputs)
     pool = Pool()
-    program = pool.program(pure_trace(log_density, *inputs), jax.tree.structure(0), target)
+    program = pool.program(pure_trace(log_density, *inputs, origin=target), jax.tree.structure(0), target)
     return TracedTarget(program, size, tuple(pool.arrays), on_device(np.ones(0))), space
 
 
