@@ -32,7 +32,7 @@ from rich.table import Table
 from faults_damage import KINDS as FILES
 from faults_damage import damages
 from faults_inputs import bad_inputs
-from faults_processes import RUNS, Runs, full_disks, hangs, interrupts, kills
+from faults_processes import KILLED, Runs, full_disks, hangs, interrupts, kills
 
 DEFAULTS = {"kills": 20, "interrupts": 1000, "disk": 1000, "damage": 500, "inputs": 1000, "hangs": 50}
 
@@ -88,7 +88,7 @@ def main() -> None:
     """Run the chosen parts, write the results after each, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default=",".join(DEFAULTS), help="parts, separated by commas")
-    parser.add_argument("--kinds", default=",".join(RUNS), help="kinds of runs to kill, separated by commas")
+    parser.add_argument("--kinds", default=",".join(KILLED), help="kinds of runs to kill, separated by commas")
     parser.add_argument("--files", default=",".join(FILES), help="kinds of files to damage, separated by commas")
     parser.add_argument("--count", type=int, help="number of cases of each part")
     parser.add_argument("--seed", type=int, default=0)

@@ -54,23 +54,24 @@ def without_figures() -> None:
 
 
 def send_signal_in(function: str, number: int) -> None:
-    """Send a signal to this process once the main thread executes a function of this name.
+    """Send a signal to this process as soon as the main thread has entered a function of this name.
 
     A shell lets processes in the background ignore some signals, and civi would go on ignoring them.
     """
     signal.signal(number, signal.SIG_DFL)
-    victim = threading.main_thread().ident or 0
+    entered = threading.Event()
+
+    def profile(frame: Any, event: str, _: Any) -> None:
+        if event == "call" and frame.f_code.co_name == function:
+            sys.setprofile(None)
+            entered.set()
 
     def watch() -> None:
-        while not threading.Event().wait(0.002):
-            frame = sys._current_frames().get(victim)
-            while frame is not None:
-                if frame.f_code.co_name == function:
-                    os.kill(os.getpid(), number)
-                    return
-                frame = frame.f_back
+        entered.wait()
+        os.kill(os.getpid(), number)
 
     threading.Thread(target=watch, daemon=True).start()
+    sys.setprofile(profile)
 
 
 def fill_disk_at(which: int, folder: str) -> None:

@@ -45,6 +45,8 @@ RUNS["streamed"] = [
     *("run", "regression", *TABLE, PLAIN),
     *_options([*TINY, "tracker.steps=2", "problem.batch=20"], "--steps", "2000", "--checkpoint-every", "100"),
 ]
+KILLED = tuple(RUNS)
+RUNS["toy with few checkpoints"] = [*RUNS["toy"][:-1], "1000"]
 # Programs are compiled once, by the undisturbed run, and loaded by the others.
 QUICKLY = {
     "JAX_PLATFORMS": "cpu",
@@ -62,7 +64,7 @@ PHASES = {
     "writing draws": "write_draws",
     "figures": "draw_history",
 }
-SAVED = dict.fromkeys(RUNS, ("checkpoints/0", "checkpoints/[1-9]*0"))
+SAVED = dict.fromkeys(KILLED, ("checkpoints/0", "checkpoints/[1-9]*0"))
 SAVED["comparison"] = ("solvers", "solvers/*.npz")
 SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
 
@@ -231,16 +233,19 @@ def hangs(runs: Runs, first: int, count: int) -> Iterator[str]:
 
 def full_disks(runs: Runs, first: int, count: int) -> Iterator[str]:
     """Let the disk be full from each write on: one line, or warnings and a whole result; afterwards resume."""
-    runs.wanted("toy")
+    kind = "toy with few checkpoints"
+    runs.wanted(kind)
     for which in range(first + 1, count + 1):
         folder = runs.folder / f"full-{which}"
         shutil.rmtree(folder, ignore_errors=True)
         variables = {"FAULTS_FULL": str(which), "FAULTS_FOLDER": str(folder)}
-        ((code, errors),) = end(begin(RUNS["toy"], folder, **variables))
-        if code == 2 and one_line(errors, "civi: error: ") and not leftovers(folder):
-            wrong = runs.resumed("toy", folder)
+        ((code, errors),) = end(begin(RUNS[kind], folder, **variables))
+        left = leftovers(folder)
+        if code == 2 and one_line(errors, "civi: error: ") and not left:
+            wrong = runs.resumed(kind, folder)
             yield f"write {which}: {wrong}" if wrong else ""
-        else:
-            yield "" if code == 0 and "Traceback" not in errors else f"write {which}: code {code}, {errors[-300:]!r}"
-        if code == 0:
+        elif code == 0 and "Traceback" not in errors and not left:
+            yield ""
             return
+        else:
+            yield f"write {which}: code {code}, left {left}, {errors[-300:]!r}"

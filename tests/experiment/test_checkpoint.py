@@ -253,7 +253,8 @@ def test_by_default_checkpoints_are_also_seconds_apart(tmp_path, every, expected
 
 
 def test_a_checkpoint_that_cannot_be_written_is_a_line_and_later_ones_are_written(tmp_path, monkeypatch):
-    def full(*_, **__):
+    def full(manager: ocp.CheckpointManager, step: int, **_: object) -> None:
+        (Path(manager.directory) / f"{step}.orbax-checkpoint-tmp").mkdir()
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def save(checkpoints: Checkpoints, done: int) -> None:
@@ -271,6 +272,7 @@ def test_a_checkpoint_that_cannot_be_written_is_a_line_and_later_ones_are_writte
         save(warned, 2)
         with pytest.raises(OutputError, match=r"cannot write checkpoint .*/b/2: No space left on device"):
             save(strict, 2)
+    assert not [*(tmp_path / "a").iterdir(), *(tmp_path / "b").iterdir()]
     save(warned, 3)
     assert [path.name for path in (tmp_path / "a").iterdir()] == ["3"]
     line = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import shutil
 import sys
 import threading
 import warnings
@@ -80,6 +81,8 @@ class Checkpoints:
                 self._failed = step
                 with quiet(), suppress(Exception):
                     self._manager = self._open()
+            finally:
+                self._remove_unfinished(step)
 
     def _write(self, step: int, state: RunState, history: History) -> None:
         if step in self._damaged:
@@ -90,6 +93,11 @@ class Checkpoints:
             content = {**arrays, "checksum": _checksum(arrays)}
             with quiet():
                 self._manager.save(step, args=self._args.Composite(run=self._args.StandardSave(content)))
+
+    def _remove_unfinished(self, step: int) -> None:
+        """Remove what a failed attempt has left; a checkpoint that was written has another name by now."""
+        for path in self._folder.glob(f"{step}.*-tmp*"):
+            shutil.rmtree(path, ignore_errors=True)
 
     def close(self) -> None:
         """Close the checkpoint manager after the last checkpoint."""
