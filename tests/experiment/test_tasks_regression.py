@@ -20,6 +20,7 @@ from civi.experiment.recipes import METHODS, settings_for
 from civi.experiment.tasks import find_task, regression
 from civi.inference.nuts import Nuts
 from civi.inference.pilot import Laplace, NoPilot
+from civi.inference.recipe import fit_settings
 from civi.problem import ProblemSettings
 from civi.solver import SOLVERS, LogTrick
 from civi.tracker import Extrapolated
@@ -227,10 +228,20 @@ def test_paper_has_the_constants_of_its_table(task):
 def test_default_has_a_pilot_where_the_family_can_learn_correlations(task):
     pilots = {solver: settings_for(task, solver, "default").pilot for solver in SOLVERS}
     assert {solver for solver, pilot in pilots.items() if pilot == NoPilot()} == {"mfvb"}
-    assert all(pilot == Laplace() for solver, pilot in pilots.items() if solver != "mfvb")
     assert {"nuts"} == set(METHODS) - set(pilots)
     assert settings_for(task, "nuts", "default") == Nuts()
-    assert settings_for(task, "civi", "default").family.conditional == "scaled-cholesky"
+    in_laplace = {solver for solver, pilot in pilots.items() if pilot == Laplace()}
+    assert in_laplace == (set(SOLVERS) - {"mfvb"} if task == "regression" else {"pvi"})
+
+
+@pytest.mark.parametrize("task", ["spam", "nodal", "nodal-25", "waveform"])
+def test_default_has_the_family_of_civi_fit_and_the_same_samples_for_every_solver(task):
+    framed = {solver: settings_for(task, solver, "default") for solver in SOLVERS if solver not in ("mfvb", "pvi")}
+    assert framed["civi"].family == fit_settings("civi", find_task(task).source().dim).family
+    assert {settings.solver.steps for settings in framed.values()} == {3000}
+    assert {settings.solver.samples.outer for settings in framed.values()} == {300}
+    inner = {solver: settings.solver.samples.inner for solver, settings in framed.items()}
+    assert inner == dict.fromkeys(framed, 60) | {"fullrank": 1}
 
 
 def test_toys_have_no_pilot():
