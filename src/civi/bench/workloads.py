@@ -77,8 +77,11 @@ def problem_of(
 
 
 def default_settings(name: str, solver: str) -> Settings:
-    """The settings of a solver in the default recipe; NUTS, which is not trained, is an error."""
-    settings = settings_for(name, solver, "default")
+    """The settings of a solver in the default recipe; NUTS, which is not trained, is an error.
+
+    Waveform has those of a table of one's own, whose frame is fixed, because the literal version has no trained frame.
+    """
+    settings = settings_for("regression" if name == "waveform" else name, solver, "default")
     if not isinstance(settings, Settings):
         raise SettingError(f"'{solver}' has no steps to time")
     return settings
