@@ -27,7 +27,7 @@ PIXELS, ROWS = 784, 40
 
 
 def small_tasks() -> None:
-    """Replace banana, mnist and regression by tasks with fewer samples and synthetic images."""
+    """Replace banana, mnist, waveform and regression by tasks with fewer samples and synthetic images."""
     found = tasks.Entry.make
     pixels = (np.random.default_rng(0).random((2, ROWS, PIXELS)) < 0.3).astype(np.uint8)
     images = ImageData(pixels[0], pixels[1], grey=False, source="random dots")
@@ -38,6 +38,8 @@ def small_tasks() -> None:
             return replace(task, load=lambda: images, test_draws=2, quick_draws=2, shown_images=4, walks=1)
         if name == "banana":
             return replace(task, draws=200, outer=200, inner=200, quick_outer=50, quick_inner=50)
+        if name == "waveform":
+            return replace(task, outer=2000, inner=2000)
         return task
 
     tasks.Entry.make = make  # type: ignore[method-assign, assignment]
