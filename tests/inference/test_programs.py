@@ -11,10 +11,12 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 
 from civi.inference import programs
-from civi.inference.programs import call, prepare, shapes_of, side_by_side
+from civi.inference.programs import call, forget_programs, prepare, shapes_of, side_by_side
+from civi.update.groups import on_leaves
 
 
 @pytest.fixture(autouse=True)
@@ -186,5 +188,32 @@ def test_the_shapes_of_a_result_do_not_keep_its_model_alive():
     alive = weakref.ref(model)
     assert shapes_of(lambda traced: traced, Traced(jnp.ones(3), model)).model is model
     del model
+    gc.collect()
+    assert alive() is None
+
+
+def test_a_program_does_not_keep_the_model_of_its_arguments_and_results_alive():
+    model = Model()
+    alive = weakref.ref(model)
+    assert call(lambda traced: traced, Traced(jnp.ones(3), model)).model is model
+    del model
+    forget_programs()
+    gc.collect()
+    assert alive() is None
+
+
+def test_the_state_of_an_optimiser_does_not_keep_a_model_alive():
+    model = Model()
+    alive = weakref.ref(model)
+
+    def updated(traced: Traced) -> Traced:
+        rule = on_leaves(lambda _: optax.adam(0.1), traced)
+        return rule.update(traced, rule.init(traced), traced)[0]
+
+    change = call(updated, Traced(jnp.ones(3), model))
+    assert np.allclose(change.values, -0.1)
+    assert change.model is model
+    del model, change
+    forget_programs()
     gc.collect()
     assert alive() is None

@@ -182,18 +182,26 @@ def _compiled(
     lasting: bool,
     unless: threading.Event | None,
 ) -> Program:
+    """Compile function(*args) with arrays alone as inputs and results, because JAX's caches keep all structures."""
     arrays, static = eqx.partition(args, _is_input)
     structure = jax.tree.structure(arrays)
+    made: list[Any] = []
 
-    def flat(*inputs: Any) -> Any:
-        return function(*eqx.combine(jax.tree.unflatten(structure, inputs), static))
+    def flat(*inputs: Any) -> list[Any]:
+        results, result = jax.tree.flatten(function(*eqx.combine(jax.tree.unflatten(structure, inputs), static)))
+        made.append(result)
+        return results
 
     lowered = jax.jit(flat).lower(*leaves)
     if unless is not None and unless.is_set():
         raise CancelledError
     calls = [line for line in lowered.as_text().splitlines() if "lapack" in line]
     compiled = lowered.compile() if lasting else _compiled_quickly(lowered)
-    return Program(compiled, any(BATCH_OF_MATRICES.search(line) for line in calls))
+    result = made[0]
+    return Program(
+        lambda *inputs: jax.tree.unflatten(result, compiled(*inputs)),
+        any(BATCH_OF_MATRICES.search(line) for line in calls),
+    )
 
 
 def _compiled_quickly(lowered: Any) -> Callable[..., Any]:

@@ -23,6 +23,7 @@ from civi.settings import Choice, check_settings, self_checking
 from civi.solver.base import Info, Output, Steps
 from civi.tracker import TRACKERS, Auxiliary, Bank, Pool, PoolState, Tracker
 from civi.update import UPDATES, FirstOrder, Samples, SampleSizes, Update
+from civi.update.groups import on_leaves
 
 
 class EngineState(NamedTuple):
@@ -126,7 +127,7 @@ class CompositionalSolver:
         return problem.pool(self.pool, self.samples.outer)
 
     def _optimiser(self, params: Any) -> optax.GradientTransformation:
-        return self.update.transformation(groups(params), self.steps)
+        return on_leaves(lambda labels: self.update.transformation(labels, self.steps), groups(params))
 
 
 def _chunk(pool: PoolState, key: PRNGKeyArray) -> Chunk:

@@ -24,6 +24,7 @@ from civi.problem.semi_implicit import SemiImplicitProblem, solver_key
 from civi.settings import Choice, check_settings, self_checking
 from civi.solver.base import Info, Output, Steps
 from civi.update import UPDATES, FirstOrder, Samples, SampleSizes, Update
+from civi.update.groups import on_leaves
 
 
 class PathwiseState(NamedTuple):
@@ -100,7 +101,7 @@ class PathwiseSolver:
         return Draws(family.draw_outer(outer_key, self.samples.outer), inner_eps, kept, player_key)
 
     def _optimiser(self, params: Any) -> optax.GradientTransformation:
-        return self.update.transformation(groups(params), self.steps)
+        return on_leaves(lambda labels: self.update.transformation(labels, self.steps), groups(params))
 
 
 def _neg_elbo(family: SemiImplicit, log_prob_each: LogProbEach, draws: Draws) -> Float[Array, ""]:

@@ -65,3 +65,31 @@ def by_group(
     if not any(isinstance(setting, PerGroup) for setting in settings) or len(names) == 1:
         return make(names[0])
     return optax.partition({name: make(name) for name in names}, labels)
+
+
+def on_leaves(make: Callable[[Any], optax.GradientTransformation], labels: Any) -> optax.GradientTransformation:
+    """A transformation that sees the arrays of a tree as a tuple, without their structure.
+
+    Optax calls jitted functions of its own, whose caches in JAX keep the structures of their arguments. Those of a
+    problem hold the user's model, which would never be freed.
+
+    Args:
+        make: makes the transformation from the labels of the arrays.
+        labels: the tree with the label of each array.
+    """
+    plain = make(_leaves(labels))
+
+    def init(params: optax.Params) -> optax.OptState:
+        return plain.init(_leaves(params))
+
+    def update(
+        updates: optax.Updates, state: optax.OptState, params: optax.Params | None = None
+    ) -> tuple[optax.Updates, optax.OptState]:
+        changes, state = plain.update(_leaves(updates), state, None if params is None else _leaves(params))
+        return jax.tree.unflatten(jax.tree.structure(updates), changes), state
+
+    return optax.GradientTransformation(init, update)
+
+
+def _leaves(tree: Any) -> tuple[Any, ...]:
+    return tuple(jax.tree.leaves(tree))
