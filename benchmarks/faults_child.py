@@ -39,7 +39,7 @@ def small_tasks() -> None:
         if name == "banana":
             return replace(task, draws=200, outer=200, inner=200, quick_outer=50, quick_inner=50)
         if name == "waveform":
-            return replace(task, outer=2000, inner=2000)
+            return replace(task, draws=500, outer=2000, inner=2000, reference_rows=1000)
         return task
 
     tasks.Entry.make = make  # type: ignore[method-assign, assignment]

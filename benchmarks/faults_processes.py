@@ -222,7 +222,7 @@ def interrupts(runs: Runs, first: int, count: int) -> Iterator[str]:
 
 def hangs(runs: Runs, first: int, count: int) -> Iterator[str]:
     """Repeat a comparison whose evaluation once waited for ever; each must end within LIMIT seconds."""
-    arguments = ["compare", "waveform", "--solvers", "civi,uivi", "--seeds", "2", "--steps", "200"]
+    arguments = ["compare", "waveform", "--solvers", "civi,uivi", "--seeds", "2", "--steps", "200", PLAIN]
     for i in range(first, count):
         folder = runs.folder / f"comparison-of-waveform-{i}"
         shutil.rmtree(folder, ignore_errors=True)
