@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import resource
 import shutil
 import socket
 import statistics
@@ -66,7 +65,7 @@ def main() -> None:
         report("table", f"{options.rows:,} rows x {options.columns} columns, {size / GB:.1f} GB on disk")
         report("generated in", f"{time.perf_counter() - begun:.0f} s")
         if "run" in options.parts:
-            one_process(table, Path(made), options)
+            one_process(table, Path(made), options, size)
         if "pair" in options.parts:
             two_processes(table, Path(made), options, size)
         if "step" in options.parts:
@@ -107,13 +106,12 @@ def command(table: Path, out: Path, options: Any) -> list[str]:
     return [*script, *chosen, "--set", f"problem.batch={options.batch}"]
 
 
-def one_process(table: Path, made: Path, options: Any) -> None:
-    """One run from the command line: peak memory, and the time of its parts."""
+def one_process(table: Path, made: Path, options: Any, size: int) -> None:
+    """One run from the command line: what it reads, peak memory, and the time of its parts."""
     begun = time.perf_counter()
-    subprocess.run(command(table, made / "run", options), check=True, stdout=subprocess.DEVNULL)
-    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
+    (read,), (peak,) = watched([subprocess.Popen(command(table, made / "run", options), stdout=subprocess.DEVNULL)])
     metrics = json.loads((made / "run" / "metrics.json").read_text())
-    report("one process: peak memory", f"{peak / GB:.2f} GB")
+    report("one process: read, peak memory", f"{read / size:.2f} x table, {peak / GB:.2f} GB")
     report("one process: whole run", f"{time.perf_counter() - begun:.0f} s")
     report("one process: ms per step, without waiting", f"{1e3 * metrics['seconds_per_step']:.2f}")
     report("one process: neg_elbo", f"{metrics['neg_elbo']:.2f} +- {metrics['neg_elbo_se']:.2f}")
@@ -129,17 +127,23 @@ def two_processes(table: Path, made: Path, options: Any, size: int) -> None:
         subprocess.Popen([*command(table, made / "pair", options), *meet, str(i)], stdout=subprocess.DEVNULL)
         for i in range(2)
     ]
-    read, peak = [0, 0], [0, 0]
-    while any(process.poll() is None for process in pair):
-        for i, process in enumerate(pair):
-            read[i], peak[i] = _used(process.pid, (read[i], peak[i]))
-        time.sleep(0.2)
-    if any(process.returncode for process in pair):
-        sys.exit(f"the processes ended with {[process.returncode for process in pair]}")
+    read, peak = watched(pair)
     metrics = json.loads((made / "pair" / "metrics.json").read_text())
     for i in range(2):
         report(f"process {i} of two: read, peak memory", f"{read[i] / size:.2f} x table, {peak[i] / GB:.2f} GB")
     report("two processes: neg_elbo", f"{metrics['neg_elbo']:.2f} +- {metrics['neg_elbo_se']:.2f}")
+
+
+def watched(processes: list[subprocess.Popen[bytes]]) -> tuple[list[int], list[int]]:
+    """Bytes that each process has read when it ends, and its peak memory."""
+    read, peak = [0] * len(processes), [0] * len(processes)
+    while any(process.poll() is None for process in processes):
+        for i, process in enumerate(processes):
+            read[i], peak[i] = _used(process.pid, (read[i], peak[i]))
+        time.sleep(0.2)
+    if any(process.returncode for process in processes):
+        sys.exit(f"the processes ended with {[process.returncode for process in processes]}")
+    return read, peak
 
 
 def _used(pid: int, before: tuple[int, int]) -> tuple[int, int]:
