@@ -142,6 +142,7 @@ def test_clipping_limits_the_norm_of_the_whole_gradient(params, clip, expected):
         (FirstOrder, {"clip": 0.0}, r"update.clip must be positive, or none for no clipping, not 0.0"),
         (FirstOrder, {"warm_up": -1}, r"update.warm_up must not be negative, not -1"),
         (FirstOrder, {"l2": -1.0}, r"update.l1 and update.l2 must not be negative"),
+        (FirstOrder, {"l1": 1e20}, r"update.l1 and update.l2 must be at most 1e\+06, but one is 1e\+20"),
         (FirstOrder, {"l2": PerGroup.of(mixing=0.0, decoder=-0.5)}, r"update.l2 must not be negative, but one is -0.5"),
     ],
 )

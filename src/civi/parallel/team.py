@@ -231,7 +231,8 @@ def _exit_line(error: BaseException) -> tuple[str, int]:
         acknowledge()
         return "civi: interrupted; to resume, restart all processes with --resume", EXIT_CODE
     reason = " ".join(str(error).split())
-    if not isinstance(error, jax.errors.JaxRuntimeError) or "RESOURCE_EXHAUSTED" in reason:
+    lost = isinstance(error, jax.errors.JaxRuntimeError) or (isinstance(error, ValueError) and "Gloo" in reason)
+    if not lost or "RESOURCE_EXHAUSTED" in reason:
         return traceback.format_exc().rstrip(), 1
     return f"{PROCESS_LOST} ({reason[:200]})", 1
 

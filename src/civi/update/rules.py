@@ -17,6 +17,7 @@ from civi.update.hold import hold
 from civi.update.proximal import proximal
 
 LARGEST_CLIP = 1e18  # the square of a larger norm overflows
+LARGEST_PENALTY = 1e6  # far above the weight at which every parameter is 0
 Clip = Annotated[float | None, "Maximum norm of the gradient (clipping by global norm); none: no clipping."]
 
 
@@ -102,6 +103,10 @@ class FirstOrder:
         require(0 < self.beta2 < 1, f"update.beta2 must be in (0, 1), not {self.beta2}")
         for value in (self.l1, *values_of(self.l2)):
             require(value >= 0, f"update.l1 and update.l2 must not be negative, but one is {value}")
+            require(
+                value <= LARGEST_PENALTY,
+                f"update.l1 and update.l2 must be at most {LARGEST_PENALTY:g}, but one is {value:g}",
+            )
         require(self.warm_up >= 0, f"update.warm_up must not be negative, not {self.warm_up}")
         _check_clip(self.clip)
 
