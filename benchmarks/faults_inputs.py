@@ -153,7 +153,7 @@ def commands() -> Iterator[list[str]]:
     for task in ("star", "mnist"):
         for row in settings_for(task, "civi", "default").listing():
             for value in WRONG:
-                yield ["run", task, "--set", f"{row.name}={value}"]
+                yield ["run", task, "--force", "--set", f"{row.name}={value}"]
 
 
 def calls() -> Iterator[Callable[[], Any]]:

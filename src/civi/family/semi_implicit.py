@@ -25,6 +25,7 @@ NoiseDim = Annotated[int, "Dimension of the noise eps."]
 Conditioned = Annotated[str, Choice(CONDITIONALS), "Distribution of z given the noise."]
 Scale = Annotated[float, "Initial standard deviation of the conditional."]
 Spread = Annotated[float, "Initial scale of the locations that the mixing network gives."]
+LARGEST_SCALE = 1e6
 
 
 class Outer(NamedTuple):
@@ -32,6 +33,11 @@ class Outer(NamedTuple):
 
     eps: Float[Array, "J E"]
     u: Float[Array, "J D"]
+
+
+def check_scale(name: str, value: float) -> None:
+    """Raise a SettingError unless this initial scale is positive and not absurdly large."""
+    require(0 < value <= LARGEST_SCALE, f"{name} must be positive and at most {LARGEST_SCALE:g}, not {value:g}")
 
 
 def draw_outer(noise: Noise, conditional: Conditional, key: PRNGKeyArray, count: int) -> Outer:
@@ -153,7 +159,7 @@ class Architecture:
         check_settings(self, "family")
         for name in ("scale", "spread", "noise_scale"):
             value = getattr(self, name)
-            require(0 < value < float("inf"), f"family.{name} must be positive and finite, not {value}")
+            check_scale(f"family.{name}", value)
         require(self.noise_dim >= 1, f"family.noise_dim must be at least 1, not {self.noise_dim}")
         require(self.particles >= 1, f"family.particles must be at least 1, not {self.particles}")
         require(all(n >= 1 for n in self.hidden), f"the widths in family.hidden must be at least 1, not {self.hidden}")

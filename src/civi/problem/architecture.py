@@ -16,7 +16,7 @@ from civi.family.amortised import Amortised, Encoder, Reader
 from civi.family.mixing import MixingNetwork, xavier_normal
 from civi.family.noise import GaussianNoise
 from civi.family.registry import CONDITIONALS
-from civi.family.semi_implicit import Architecture, Conditioned, NoiseDim, Scale, Spread
+from civi.family.semi_implicit import Architecture, Conditioned, NoiseDim, Scale, Spread, check_scale
 from civi.problem.autoencoder import AutoencoderProblem, Decoder
 from civi.problem.images import ImageDecoder, Images
 from civi.problem.posterior import PosteriorProblem
@@ -41,7 +41,7 @@ class Autoencoding(Architecture):
         known = self.mixing in ("network", "constant")
         require(known, f"family.mixing={self.mixing} is for a single posterior: autoencoders have network or constant")
         require(self.latent_dim >= 1, f"family.latent_dim must be at least 1, not {self.latent_dim}")
-        require(self.noise_gain > 0, f"family.noise_gain must be positive, not {self.noise_gain}")
+        check_scale("family.noise_gain", self.noise_gain)
 
     @abstractmethod
     def networks(self, data: Any, key: PRNGKeyArray) -> tuple[Amortised, Decoder]:
