@@ -17,7 +17,7 @@ class CiviError(Exception):
         ...     civi.Architecture(scale=-1.0)
         ... except civi.CiviError as error:
         ...     print(error)
-        family.scale must be positive and at most 1e+06, not -1
+        family.scale must be positive and at most 1e+12, not -1
     """
 
 

@@ -127,7 +127,7 @@ def test_noise_gain_and_spread_multiply_the_first_weights():
         ({"hidden": ()}, r"family.hidden needs at least one layer"),
         ({"hidden": (4, 0)}, r"the widths in family.hidden must be at least 1"),
         ({"latent_dim": 0}, r"family.latent_dim must be at least 1, not 0"),
-        ({"noise_gain": 0.0}, r"family.noise_gain must be positive and at most 1e\+06, not 0"),
+        ({"noise_gain": 0.0}, r"family.noise_gain must be positive and at most 1e\+12, not 0"),
         ({"noise_dim": 0}, r"family.noise_dim must be at least 1, not 0"),
         ({"decoder_hidden": (4, 0)}, r"the widths in family.decoder_hidden must be at least 1, not \(4, 0\)"),
         ({"conditional": "diagonel"}, r"unknown conditional 'diagonel': did you mean 'diagonal'"),

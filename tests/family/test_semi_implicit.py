@@ -93,7 +93,7 @@ def test_an_architecture_starts_with_the_scale_and_spread_asked_for():
         ({"conditional": "diagnoal"}, "unknown conditional 'diagnoal': did you mean 'diagonal'"),
         ({"scale": 0.0}, "family.scale must be positive"),
         ({"spread": -1.0}, "family.spread must be positive"),
-        ({"noise_scale": 1e20}, r"family.noise_scale must be positive and at most 1e\+06, not 1e\+20"),
+        ({"noise_scale": 1e20}, r"family.noise_scale must be positive and at most 1e\+12, not 1e\+20"),
     ],
 )
 def test_impossible_architectures_are_refused(settings, message):

@@ -25,7 +25,7 @@ NoiseDim = Annotated[int, "Dimension of the noise eps."]
 Conditioned = Annotated[str, Choice(CONDITIONALS), "Distribution of z given the noise."]
 Scale = Annotated[float, "Initial standard deviation of the conditional."]
 Spread = Annotated[float, "Initial scale of the locations that the mixing network gives."]
-LARGEST_SCALE = 1e6
+LARGEST_SCALE = 1e12
 
 
 class Outer(NamedTuple):
