@@ -73,6 +73,7 @@ class Checkpoints:
             try:
                 self._write(step, state, history)
             except Exception as error:
+                self._remove_unfinished(step)
                 line = f"cannot write checkpoint {self._folder / str(step)}: {reason_of(error)}"
                 if self._warn is None:
                     raise OutputError(line) from error
@@ -81,8 +82,6 @@ class Checkpoints:
                 self._failed = step
                 with quiet(), suppress(Exception):
                     self._manager = self._open()
-            finally:
-                self._remove_unfinished(step)
 
     def _write(self, step: int, state: RunState, history: History) -> None:
         if step in self._damaged:
@@ -95,9 +94,10 @@ class Checkpoints:
                 self._manager.save(step, args=self._args.Composite(run=self._args.StandardSave(content)))
 
     def _remove_unfinished(self, step: int) -> None:
-        """Remove what a failed attempt has left; a checkpoint that was written has another name by now."""
-        for path in self._folder.glob(f"{step}.*-tmp*"):
-            shutil.rmtree(path, ignore_errors=True)
+        """Remove what a failed attempt has left; the first process writes, and it removes."""
+        if jax.process_index() == 0:
+            for path in self._folder.glob(f"{step}.*-tmp*"):
+                shutil.rmtree(path, ignore_errors=True)
 
     def close(self) -> None:
         """Close the checkpoint manager after the last checkpoint."""
