@@ -36,7 +36,7 @@ class Outer(NamedTuple):
 
 
 def check_scale(name: str, value: float) -> None:
-    """Raise a SettingError unless this initial scale is positive and not absurdly large."""
+    """Raise a SettingError unless this initial scale is positive and at most LARGEST_SCALE."""
     require(0 < value <= LARGEST_SCALE, f"{name} must be positive and at most {LARGEST_SCALE:g}, not {value:g}")
 
 

@@ -8,8 +8,8 @@ Family: the scale depends on eps. Training starts with many narrow conditionals 
 Ring of eight modes: a wider network, which separates the modes, and a wider start, which reaches all of them.
 Diffusion and regressions: the settings of civi.fit, whose trained frame serves correlated and skewed coordinates. In a
     regression a draw costs little and the noise of the gradient comes from the draws, so there are more of them and
-    fewer inner samples. DIVI and SIVI-SM have the fixed frame of Laplace: their learned score follows a trained frame
-    too slowly, and they diverge. So has PVI, whose particles know no trained frame.
+    fewer inner samples. DIVI and SIVI-SM diverge in a trained frame and have the fixed frame of Laplace. So has PVI,
+    whose particles cannot be in a trained frame.
 Bayesian neural networks: hundreds of weights, so a pair must cost little: diagonal scales that do not depend on eps, a
     small network, and no tracker. The own term dominates the inner mean in so many dimensions. The scale starts at
     exp(-8 / 2), as in KSIVI, so that training first finds weights that fit.

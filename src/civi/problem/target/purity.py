@@ -29,7 +29,7 @@ def pure_trace(log_density: Callable[..., Any], *inputs: Any, origin: Any) -> Cl
     Args:
         log_density: the log density.
         *inputs: shapes of its inputs.
-        origin: the user's function, whose code is checked.
+        origin: the user's function; its code and the operations identify what has been checked.
     """
     traced, _ = trace(log_density, *inputs)
     code = code_of(origin)
