@@ -1,5 +1,6 @@
 """Figures: regions contain the mass that they claim, and the data that are given are drawn."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -7,7 +8,7 @@ from matplotlib.colors import to_hex
 
 from civi.experiment.report import history_figure, toy_figure
 from civi.experiment.report.history_figure import draw_history
-from civi.experiment.report.toy_figure import MASSES, draw_toy, mass_levels
+from civi.experiment.report.toy_figure import MASSES, draw_solvers, draw_toy, mass_levels
 from civi.problem.target import two_modal
 
 CIVI, PALE_BLUE, DARK_BLUE, ORANGE = "#0072b2", "#9ecae1", "#08519c", "#fd8d3c"
@@ -90,6 +91,20 @@ def test_the_toy_figure_has_the_target_in_both_panels_and_q_as_lines_in_one(keep
     (low, high), (bottom, top) = left.get_xlim(), left.get_ylim()
     assert (-low, high) == pytest.approx((6, 6), abs=1)
     assert (-bottom, top) == pytest.approx((4, 4), abs=1)
+
+
+def test_every_solver_has_a_panel_with_its_own_draws_on_the_target(keep_figures, tmp_path):
+    figures, exact = keep_figures(toy_figure), np.asarray(two_modal().sample(jax.random.key(1), 100))
+    nowhere = np.full((100, 2), np.nan)
+    path = draw_solvers(two_modal(), {"civi": exact, "sivi": -exact, "scgd": nowhere}, tmp_path / "d.png", "two-modal")
+    assert path.read_bytes().startswith(b"\x89PNG")
+    panels = figures[0].axes
+    assert [axes.get_title() for axes in panels] == ["civi", "sivi", "scgd: diverged"]
+    for axes, shown in zip(panels, (exact, -exact, nowhere[:0]), strict=True):
+        (points,) = axes.lines
+        np.testing.assert_array_equal(points.get_xydata(), shown)
+        assert len(contours(axes)) == 1
+    assert to_hex(panels[0].lines[0].get_color()) == CIVI
 
 
 def history(values):

@@ -20,7 +20,7 @@ from civi.inference.report.training import value_range
 from civi.page import Chart, Column, Html, Scale, Section, Series, Table, View, page, tag, write_page
 from civi.page.elements import details
 
-FIGURES = ("marginals.png", "pairs.png", "predictive.png")
+FIGURES = ("draws.png", "marginals.png", "pairs.png", "predictive.png")
 
 
 class Comparison(NamedTuple):

@@ -13,6 +13,7 @@ TITLES = {
     "prior.png": ("Draws from the prior", "images that the decoder makes from draws of the prior"),
     "walk.png": ("Interpolations", "rows of images between the latents of two test images"),
     "latents.png": ("Posteriors of single data points", "clouds of posterior draws of six test data points"),
+    "draws.png": ("Draws side by side", "draws of each solver on filled contours of the target"),
     "pairs.png": ("All pairs of coordinates", "regions with 90 % and 50 % of the draws for all pairs of coordinates"),
     "marginals.png": ("Marginals side by side", "a violin of the draws for each coordinate and solver"),
     "predictive.png": ("Predictions", "means and standard deviations of predicted probabilities, and calibration"),

@@ -1,4 +1,4 @@
-"""The paper's figure of a toy: filled contours of the target, contours of q, and draws of q."""
+"""The paper's figure of a toy: filled contours of the target, contours of q, and draws of q; one panel per solver."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ import jax.numpy as jnp
 import matplotlib
 import numpy as np
 from jaxtyping import Array
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from civi.experiment.report import DrawsBySolver
 from civi.experiment.report.figure_file import save_figure
 from civi.inference.report.content import Plane
 from civi.inference.report.looks import look_of
 from civi.problem.target import SampledTarget
 
 matplotlib.use("Agg")
-GRID = 120
+GRID, COLUMNS, DOTS = 120, 4, 1500
 MASSES = (0.95, 0.8, 0.6, 0.4, 0.2)
 LogQ = Callable[[Array], Array]
 
@@ -54,22 +56,57 @@ def draw_toy(
         solver: name of the solver, which decides about the colour.
     """
     plane = densities(target, log_q)
-    x, y = np.linspace(*plane.x, GRID), np.linspace(*plane.y, GRID)
     figure = Figure(figsize=(10, 4.6), layout="constrained")
     left, right = figure.subplots(1, 2, sharex=True, sharey=True)
     for axes in (left, right):
-        axes.contourf(x, y, plane.p, levels=[*mass_levels(plane.p), plane.p.max() * 1.001], cmap="Greys")
-        axes.set(xlabel="$z_1$", ylabel="$z_2$", xlim=plane.x, ylim=plane.y)
+        _fill(axes, plane)
+        axes.set(xlabel="$z_1$", ylabel="$z_2$")
     colour = look_of(solver).colour
     if plane.q is not None:
+        x, y = np.linspace(*plane.x, GRID), np.linspace(*plane.y, GRID)
         left.contour(x, y, plane.q, levels=mass_levels(plane.q), colors=colour, linewidths=1.2)
     left.set_title("target (filled)" + (" and q (lines)" if plane.q is not None else ""))
-    right.plot(*draws[:1500].T, ".", color=colour, markersize=2.5, alpha=0.6)
+    right.plot(*draws[:DOTS].T, ".", color=colour, markersize=2.5, alpha=0.6)
     right.set_title("draws on the target")
-    shares = ", ".join(f"{mass:.0%}" for mass in MASSES)
-    figure.suptitle(f"{name}: regions that contain {shares} of the mass")
+    figure.suptitle(f"{name}: {_regions()}")
     save_figure(figure, path, dpi=130)
     return path
+
+
+def draw_solvers(target: SampledTarget, draws: DrawsBySolver, path: Path, name: str) -> Path:
+    """Draw the target and the draws of each solver in a panel of its own; a solver that diverged has no draws.
+
+    Args:
+        target: the target.
+        draws: draws (draw, coordinate) of each solver.
+        path: the image file.
+        name: name of the task, for the title.
+    """
+    plane, columns = densities(target, None), min(COLUMNS, len(draws))
+    rows = -(-len(draws) // columns)
+    figure = Figure(figsize=(3.0 * columns, 2.7 * rows + 0.4), layout="constrained")
+    panels = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).ravel()
+    for axes, (solver, values) in zip(panels, draws.items(), strict=False):
+        _fill(axes, plane)
+        finite = values[np.isfinite(values).all(axis=1)]
+        axes.plot(*finite[:DOTS].T, ".", color=look_of(solver).colour, markersize=1.5, alpha=0.5)
+        axes.set_title(solver if len(finite) else f"{solver}: diverged", fontsize=10)
+    for axes in panels[len(draws) :]:
+        axes.set_axis_off()
+    figure.suptitle(f"{name}: draws of each solver on the target ({_regions()})", fontsize=10)
+    save_figure(figure, path, dpi=110)
+    return path
+
+
+def _fill(axes: Axes, plane: Plane) -> None:
+    """Filled contours of the target."""
+    x, y = np.linspace(*plane.x, GRID), np.linspace(*plane.y, GRID)
+    axes.contourf(x, y, plane.p, levels=[*mass_levels(plane.p), plane.p.max() * 1.001], cmap="Greys")
+    axes.set(xlim=plane.x, ylim=plane.y)
+
+
+def _regions() -> str:
+    return f"regions that contain {', '.join(f'{mass:.0%}' for mass in MASSES)} of the mass"
 
 
 def mass_levels(density: np.ndarray, masses: Sequence[float] = MASSES) -> list[float]:

@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from civi.experiment.report import DrawsBySolver
-from civi.experiment.report.toy_figure import densities, draw_toy
+from civi.experiment.report.toy_figure import densities, draw_solvers, draw_toy
 from civi.experiment.tasks.posterior import LogDensityOfQ, PosteriorTask
 from civi.inference.diagnose import Bounds, sliced_wasserstein
 from civi.inference.diagnose.marginals import tail_ratios
@@ -78,6 +78,9 @@ class ToyTask(PosteriorTask):
     def picture(self, log_q: LogDensityOfQ | None, draws: DrawsBySolver, folder: Path) -> list[Path]:
         ((solver, of_solver),) = draws.items()
         return [draw_toy(self.source(), log_q, of_solver, folder / "density.png", self.name, solver)]
+
+    def draw_comparison(self, draws: DrawsBySolver, folder: Path) -> None:
+        draw_solvers(self.source(), draws, folder / "draws.png", self.name)
 
 
 def shape_measures(target: SampledTarget, draws: np.ndarray) -> dict[str, float]:
