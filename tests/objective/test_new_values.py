@@ -1,77 +1,35 @@
-"""A new objective, a new estimate of the score and a new mixing, as a user would add them: one class each."""
+"""The new objective, estimate of the score and mixing that CONTRIBUTING.md shows: one class each."""
 
-from dataclasses import dataclass
-
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from civi.estimate import Scored
-from civi.family import MIXINGS, Architecture, GaussianNoise
-from civi.objective import PATHWISE, SCORES, PathGradient, Prepared
-from civi.objective.base import stein_terms
+from civi.family import MIXINGS, Architecture
+from civi.objective import PATHWISE, SCORES, PathGradient
 from civi.parts import split
 from civi.problem import PosteriorProblem
 from civi.settings import override
 from civi.solver import PathwiseSolver, train
 from civi.update import FirstOrder, Samples
+from doc_pages import ROOT, blocks
 from linear_gaussian import gaussian_target, mean_and_covariance
 from oracle import LINEAR
 
 
-@dataclass(frozen=True)
-class Moments:
-    """The score of the Gaussian with the mean and covariance of the outer samples: exact if q is Gaussian."""
-
-    def init(self, family, draws):
-        return ()
-
-    def estimate(self, state, family, z_J, draws):
-        centred_J = z_J - z_J.mean(0)
-        covariance = centred_J.T @ centred_J / (len(z_J) - 1)
-        return Scored(-jnp.linalg.solve(covariance, centred_J.T).T, (), None, jnp.ones(()))
-
-
-@dataclass(frozen=True)
-class SquaredStein:
-    """|mean_j f_j|^2 + |mean_j f_j z_j'|^2: p and q have the same Stein moments of first and second order."""
-
-    trains_decoder = False
-
-    def init(self, family, draws):
-        return ()
-
-    def prepare(self, player, family, log_prob_each, draws):
-        return Prepared((), (), None, jnp.ones(()))
-
-    def surrogate(self, family, log_prob_each, draws, aid):
-        z_J, stein_J = stein_terms(family, log_prob_each, draws.outer)
-        other_J, others_J = stein_terms(family, log_prob_each, family.draw_outer(draws.key, len(z_J)))
-        first = stein_J.mean(0) @ others_J.mean(0)
-        return first + (stein_J.T @ z_J * (others_J.T @ other_J)).sum() / len(z_J) ** 2
-
-
-class Triangular(eqx.Module):
-    """Mixing by a triangular matrix: mu(eps) = b + L eps."""
-
-    lower: jax.Array
-    bias: jax.Array
-
-    def __call__(self, eps):
-        return self.bias + jnp.tril(self.lower) @ eps
-
-
-def triangular(shape, gain, key):
-    return GaussianNoise(gain.size), Triangular(shape.spread * jnp.eye(gain.size), jnp.zeros(gain.size))
+def example(name):
+    """What the block of CONTRIBUTING.md for the file `name` defines."""
+    (code,) = [block.code for block in blocks(ROOT / "CONTRIBUTING.md") if block.code.startswith(f"# src/civi/{name}")]
+    defined = {"__name__": name}
+    exec(compile(code, name, "exec"), defined)
+    return defined
 
 
 @pytest.fixture(autouse=True)
 def registered(monkeypatch):
-    monkeypatch.setitem(SCORES, "moments", Moments)
-    monkeypatch.setitem(PATHWISE, "squared-stein", SquaredStein)
-    monkeypatch.setitem(MIXINGS, "triangular", triangular)
+    monkeypatch.setitem(SCORES, "moments", example("estimate/moments.py")["Moments"])
+    monkeypatch.setitem(PATHWISE, "squared-stein", example("objective/squared_stein.py")["SquaredStein"])
+    monkeypatch.setitem(MIXINGS, "triangular", example("family/triangular.py")["triangular"])
 
 
 def fit(solver, family):
