@@ -50,9 +50,9 @@ RATES: dict[str, dict[str, float]] = {
         "nmc-rmsprop": 1e-2,
         "nmc-sgd": 1e-2,
         "scgd": 1e-1,
-        "asc-pg": 1e-2,
-        "mfvb": 1e-2,
-        "fullrank": 1e-2,
+        "asc-pg": 1e-1,
+        "mfvb": 1e-1,
+        "fullrank": 1e-1,
     },
     "autoencoders": {
         "sivi": 1e-3,
