@@ -12,9 +12,9 @@ from typer.testing import CliRunner
 
 from civi.cli.main import app
 from civi.errors import SettingError
-from civi.experiment.compare import plans_of_all
+from civi.experiment.compare import plans_that_serve
 from civi.experiment.plan import Plan
-from civi.experiment.recipes import METHODS
+from civi.experiment.recipes import GROUPS, METHODS
 from civi.experiment.recipes.own_papers import OWN_PAPERS
 from civi.experiment.report.comparison import _y_limits, outcome_of
 from civi.experiment.runners import runner_of
@@ -106,7 +106,7 @@ class Screen(Console):
 def test_all_leaves_out_with_one_line_what_cannot_serve_the_task(recipe):
     task = replace(find_task("mnist"), load=lambda: rows(400))
     screen = Screen()
-    plans = plans_of_all(lambda name: Plan.make(task, name, recipe, 0, None, []), screen)
+    plans = plans_that_serve(METHODS, lambda name: Plan.make(task, name, recipe, 0, None, []), screen)
     left_out = {"default": ("kpg", "ksivi", "sivi-sm", "pvi"), "paper": tuple(OWN_PAPERS)}[recipe]
     assert [plan.solver for plan in plans] == [name for name in SOLVERS if name not in left_out]
     assert [line.split()[0] for line in screen.lines] == [*left_out, "nuts"]
@@ -119,10 +119,18 @@ def test_all_leaves_out_with_one_line_what_cannot_serve_the_task(recipe):
         "nuts is left out: nuts samples a single posterior, but mnist has one per datum: choose another solver"
     )
     screen = Screen()
-    plans = plans_of_all(lambda name: Plan.make("star", name, recipe, 0, None, []), screen)
+    plans = plans_that_serve(METHODS, lambda name: Plan.make("star", name, recipe, 0, None, []), screen)
     none = ["iwhvi"] if recipe == "paper" else []
     assert [plan.solver for plan in plans] == [name for name in METHODS if name not in none]
     assert [line.split()[0] for line in screen.lines] == none
+
+
+def test_the_group_paper_has_the_methods_of_the_paper_once_each():
+    screen = Screen()
+    plans = plans_that_serve(GROUPS["paper"], lambda name: Plan.make("star", name, "paper", 0, None, []), screen)
+    assert [plan.solver for plan in plans] == list(GROUPS["paper"])
+    assert not screen.lines
+    assert set(GROUPS["paper"]) | {"civi", "fullrank"} == set(METHODS) - set(OWN_PAPERS)
 
 
 def rows(count):
@@ -132,8 +140,8 @@ def rows(count):
 
 def test_a_setting_that_few_solvers_have_leaves_out_the_others():
     screen = Screen()
-    plans = plans_of_all(
-        lambda name: Plan.make("star", name, "default", 0, None, ["objective.score.burn_in=2"]), screen
+    plans = plans_that_serve(
+        METHODS, lambda name: Plan.make("star", name, "default", 0, None, ["objective.score.burn_in=2"]), screen
     )
     assert [plan.solver for plan in plans] == ["uivi"]
     assert len(screen.lines) == len(METHODS) - 1
@@ -142,7 +150,7 @@ def test_a_setting_that_few_solvers_have_leaves_out_the_others():
 
 def test_what_no_solver_can_do_is_an_error():
     with pytest.raises(SettingError, match="unknown setting 'trackr'"):
-        plans_of_all(lambda name: Plan.make("star", name, "default", 0, None, ["trackr=ring"]), Screen())
+        plans_that_serve(METHODS, lambda name: Plan.make("star", name, "default", 0, None, ["trackr=ring"]), Screen())
 
 
 def outcome(name, kl, diverged=(None, None)):

@@ -13,6 +13,7 @@ from civi.experiment.tasks import find_task
 from civi.experiment.tasks.toy import shape_measures
 from civi.experiment.training import posterior_of
 from civi.family import Architecture
+from civi.inference.diagnose import Bounds
 from civi.inference.nuts import Nuts, Reference
 from civi.inference.pilot import Gaussian, NoPilot
 from civi.inference.recipe import fit_settings
@@ -35,6 +36,27 @@ def test_tails_are_measured_in_the_coordinates_in_which_they_are_independent():
     draws = np.asarray(target.sample(jax.random.key(0), 20_000))
     assert shape_measures(target, draws)["tail_ratio_99"] == pytest.approx(1, abs=4.5 / np.sqrt(400))
     assert abs(shape_measures(target, 1.5 * draws)["tail_ratio_99"] - 1) > 0.4
+
+
+def test_comparisons_take_many_inner_samples_only_if_the_bounds_are_far_apart(monkeypatch):
+    used = []
+
+    def bounds(self, key, outer, inner):
+        used.append(inner)
+        return Bounds(0.2 + 300 / inner, 0.0, 0.2 - 300 / inner, 0.0)
+
+    task, keys = replace(find_task("star"), draws=100), jax.random.split(jax.random.key(0))
+    posterior = posterior_of(PosteriorProblem(Architecture(hidden=(4,)).init(2, keys[0]), task.source()))
+    monkeypatch.setattr(type(posterior), "bounds", bounds)
+    for effort, few, expected in (
+        ("quick", 100_000, [100_000]),
+        ("quick", 20_000, [20_000, 300_000]),
+        ("full", 100_000, [300_000]),
+    ):
+        used.clear()
+        measures = replace(task, few_inner=few).evaluate(posterior, keys, effort).measures
+        assert used == expected
+        assert measures["kl"] == 0.2 + 300 / expected[-1]
 
 
 @pytest.fixture

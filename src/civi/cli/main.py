@@ -118,7 +118,8 @@ def compare(
     solvers: Annotated[
         str,
         typer.Option(
-            help="Solver names separated by commas, or all that can serve the task.", autocompletion=solver_lists
+            help="Solver names separated by commas; `all` or, for the methods of the paper, `paper`.",
+            autocompletion=solver_lists,
         ),
     ] = "all",
     seeds: Annotated[int, typer.Option(help="Number of seeds: 0, 1, ...")] = 3,
@@ -152,16 +153,17 @@ def compare(
 
         found = find_task(task, data=data, target=target, hold_out=hold_out, stream=stream)
         from civi.experiment.compare import compare as compare_plans  # noqa: PLC0415 start-up time
-        from civi.experiment.compare import plans_of_all  # noqa: PLC0415 start-up time
+        from civi.experiment.compare import plans_that_serve  # noqa: PLC0415 start-up time
         from civi.experiment.plan import Plan  # noqa: PLC0415 start-up time
+        from civi.experiment.recipes import GROUPS  # noqa: PLC0415 start-up time
         from civi.progress import console  # noqa: PLC0415 start-up time
 
         def plan_of(name: str) -> Plan:
             return Plan.make(found, name, recipe, 0, steps, set_ or [])
 
         screen = console()
-        if solvers == "all":
-            plans = plans_of_all(plan_of, screen)
+        if solvers in GROUPS:
+            plans = plans_that_serve(GROUPS[solvers], plan_of, screen)
         else:
             plans = [plan_of(name.strip()) for name in solvers.split(",") if name.strip()]
         compare_plans(plans, seeds, folder, screen, force=force, resume=resume, report=write)

@@ -14,7 +14,6 @@ from civi.errors import CheckpointError, SettingError, require
 from civi.experiment import run_folder
 from civi.experiment.lock import locked
 from civi.experiment.plan import Plan
-from civi.experiment.recipes import METHODS
 from civi.experiment.report.comparison import draw_curves, live_table, markdown
 from civi.experiment.report.comparison_report import write_comparison_report
 from civi.experiment.runners import runner_of
@@ -26,16 +25,17 @@ from civi.files import make_folder, write_json, write_text
 MOST_SEEDS = 10_000
 
 
-def plans_of_all(plan_of: Callable[[str], Plan], console: Console) -> list[Plan]:
-    """The plans of all solvers that can serve the task; each of the others is named in one line with the reason.
+def plans_that_serve(names: Sequence[str], plan_of: Callable[[str], Plan], console: Console) -> list[Plan]:
+    """The plans of those solvers that can serve the task; each of the others is named in one line with the reason.
 
     Args:
+        names: names of solvers.
         plan_of: makes the plan of a solver.
         console: where the solvers that are left out are named.
     """
     plans: list[Plan] = []
     refused: dict[str, SettingError] = {}
-    for name in METHODS:
+    for name in names:
         try:
             plan = plan_of(name)
             plan.source()

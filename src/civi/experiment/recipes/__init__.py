@@ -1,4 +1,4 @@
-"""Recipes by name: each gives the settings of a solver on a task."""
+"""Recipes by name, each of which gives the settings of a solver on a task; and groups of solvers by name."""
 
 from __future__ import annotations
 
@@ -14,6 +14,13 @@ from civi.solver import SOLVERS
 
 NUTS = "nuts"
 METHODS = (*SOLVERS, NUTS)
+GROUPS: dict[str, tuple[str, ...]] = {
+    "all": METHODS,
+    "paper": (
+        *("civi-paper", "cadam", "asc-pg", "scgd", "nmc-adam", "nmc-rmsprop", "nmc-sgd"),
+        *("sivi", "uivi", "mfvb", NUTS),
+    ),
+}
 RECIPES: dict[str, Callable[[str, str], Settings | Nuts]] = {"default": default, "paper": paper, "fit": fit}
 
 
@@ -25,12 +32,11 @@ def settings_for(task: str, solver: str, recipe: str) -> Settings | Nuts:
         solver: name of the solver, or nuts.
         recipe: name of the recipe. It is an error if the recipe has no settings for this solver and task.
     """
-    known = (*SOLVERS, NUTS)
-    if solver not in known:
-        raise unknown("solver", solver, known)
+    if solver not in METHODS:
+        raise unknown("solver", solver, METHODS)
     if recipe not in RECIPES:
         raise unknown("recipe", recipe, RECIPES)
     return RECIPES[recipe](task, solver)
 
 
-__all__ = ["METHODS", "NUTS", "RECIPES", "settings_for"]
+__all__ = ["GROUPS", "METHODS", "NUTS", "RECIPES", "settings_for"]

@@ -21,6 +21,7 @@ from civi.inference.posterior import Posterior, SampledPosterior, SemiImplicitPo
 from civi.inference.report.content import Content
 
 LogDensityOfQ = Callable[[Any], Any]
+CLOSE = 0.1
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,8 @@ class PosteriorTask(Task):
         draws: number of draws that are compared with the truth.
         outer: number of draws for the bounds on neg_elbo.
         inner: number of inner samples per draw for the bounds on neg_elbo.
+        few_inner: number of inner samples that a comparison tries first; it uses `inner` only if the gap between the
+            bounds is large. None: always `inner`.
         quick_outer: `outer` for learning curves.
         quick_inner: `inner` for learning curves.
     """
@@ -38,6 +41,7 @@ class PosteriorTask(Task):
     draws: int = 4000
     outer: int = 10_000
     inner: int = 20_000
+    few_inner: int | None = None
     quick_outer: int = 1000
     quick_inner: int = 2000
 
@@ -66,7 +70,7 @@ class PosteriorTask(Task):
     def evaluate(self, posterior: Posterior, keys: Any, effort: Effort, advance: Advance | None = None) -> Evaluation:
         measure_key, draw_key = keys
         draws = posterior.draws_to_measure(draw_key, self.draws)
-        bounds = posterior.bounds(measure_key, self.outer, self.inner)
+        bounds = self._bounds(posterior, measure_key, effort)
         measures: dict[str, Any] = {
             "neg_elbo": bounds.upper if bounds else None,
             "neg_elbo_se": bounds.upper_se if bounds else None,
@@ -75,6 +79,14 @@ class PosteriorTask(Task):
             measures |= posterior.chain_measures() | self.measure(draws, None)
             return Evaluation(measures, posterior.reference.draws, draws)
         return Evaluation(measures | self.measure(draws, bounds), draws, draws)
+
+    def _bounds(self, posterior: Posterior, key: Any, effort: Effort) -> Bounds | None:
+        """Bounds on neg_elbo; comparisons use `few_inner` samples if the gap is at most CLOSE times neg_elbo."""
+        if self.few_inner is not None and effort == "quick":
+            found = posterior.bounds(key, self.outer, self.few_inner)
+            if found is None or not found.upper - found.lower > CLOSE * found.upper:
+                return found
+        return posterior.bounds(key, self.outer, self.inner)
 
     def content(self, posterior: Posterior, evaluation: Evaluation, key: Any) -> Content:
         """The content with one set of draws, and with the truth if it is known."""
