@@ -13,7 +13,6 @@ the published figures of field_published.json.
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from civi.experiment.recipes import METHODS
 from civi.files import make_folder
 from field_measure import KINDS, POSTERIORS, Cell, cells, has_settings, measured
 from field_page import draw_field, write_page
+from results_file import add_result, read_results
 
 PER_CELL, PER_SEED = 30, 10
 RESULTS = Path(__file__).with_name("field_results.jsonl")
@@ -33,7 +33,7 @@ FIGURE = "figures/field.png"
 def main() -> None:
     """Measure what is missing, then write the page."""
     asked, console = _arguments(), Console()
-    asked_for, done = cells(asked.tasks, asked.solvers, asked.kinds), read_results(asked.results)
+    asked_for, done = cells(asked.tasks, asked.solvers, asked.kinds), read_results(asked.results, Cell._fields)
     possible = [cell for cell in asked_for if cell.kind == "equal" or has_settings(cell)]
     missing = [] if asked.page else [cell for cell in possible if cell not in done]
     hours = _estimate(missing, asked)
@@ -43,26 +43,12 @@ def main() -> None:
         result = measured(cell, asked.seconds, asked.seeds)
         add_result(asked.results, result)
         console.print(f"[{i + 1}/{len(missing)}] {' '.join(cell)}: {_line(result)}", soft_wrap=True, highlight=False)
-    done = read_results(asked.results)
+    done = read_results(asked.results, Cell._fields)
     results = [done[cell] for cell in cells(list(POSTERIORS), list(METHODS), list(KINDS)) if cell in done]
     if results and asked.docs.parent.is_dir():
         draw_field(results, make_folder(asked.docs.parent / "figures") / Path(FIGURE).name)
         write_page(results, asked.docs, FIGURE, asked.seconds)
         console.print(f"tables and figure are in {asked.docs}", soft_wrap=True)
-
-
-def read_results(file: Path) -> dict[Cell, dict[str, Any]]:
-    """The results in the file by cell; a later line replaces an earlier one of the same cell."""
-    lines = file.read_text().splitlines() if file.exists() else []
-    results = [json.loads(line) for line in lines]
-    return {Cell(result["task"], result["solver"], result["kind"]): result for result in results}
-
-
-def add_result(file: Path, result: dict[str, Any]) -> None:
-    """Append a result as one line, so that two processes can write to the same file."""
-    make_folder(file.parent)
-    with file.open("a") as lines:
-        lines.write(json.dumps(result) + "\n")
 
 
 def _estimate(missing: list[Cell], asked: argparse.Namespace) -> float:

@@ -9,9 +9,9 @@ import pytest
 import field_measure
 from civi.errors import OutputError
 from civi.experiment.plan import Plan
-from field import add_result, read_results
 from field_measure import POSTERIORS, Cell, cells, has_settings, measured, steps_in
 from field_page import BEGIN, END, PUBLISHED, draw_field, lead, ordered, speed, table, values, write_page
+from results_file import add_result, read_results
 
 
 def result(solver, kl, diverged=None, **others):
@@ -90,11 +90,11 @@ def test_speed_is_of_published_settings_that_finished():
 
 def test_results_are_kept_line_by_line(tmp_path):
     file, first = tmp_path / "new" / "results.jsonl", result("civi", 0.01)
-    assert read_results(file) == {}
+    assert read_results(file, Cell._fields) == {}
     for one in (first, result("sivi", 0.1), first | {"steps": 7}):
         add_result(file, one)
-    found = read_results(file)
-    assert [cell.solver for cell in found] == ["civi", "sivi"]
+    found = read_results(file, Cell._fields)
+    assert [solver for _, solver, _ in found] == ["civi", "sivi"]
     assert found[Cell("star", "civi", "equal")]["steps"] == 7
 
 
