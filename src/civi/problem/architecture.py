@@ -20,7 +20,8 @@ from civi.family.semi_implicit import Architecture, Conditioned, NoiseDim, Scale
 from civi.problem.autoencoder import AutoencoderProblem, Decoder
 from civi.problem.images import ImageDecoder, Images
 from civi.problem.posterior import PosteriorProblem
-from civi.problem.sentences import Recurrent, SentenceData, SentenceDecoder, SentenceReader
+from civi.problem.recurrent import Recurrent
+from civi.problem.sentences import SentenceData, SentenceDecoder, SentenceReader
 from civi.settings import check_settings, self_checking
 
 
