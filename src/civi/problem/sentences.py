@@ -93,33 +93,45 @@ class SentenceReader(eqx.Module):
 
 
 class SentenceDecoder(eqx.Module):
-    """An LSTM with z as extra input at every word, and a softmax over the vocabulary.
+    """An LSTM and a softmax over the vocabulary; z is an extra input of the gates, of the logits, of both or of none.
 
     The vocabulary includes an end-of-sentence word.
     """
 
     recurrent: Recurrent
-    weight: Float[Array, "H V"]
+    weight: Float[Array, "I V"]
     bias: Float[Array, " V"]
+    to_gates: bool = eqx.field(static=True, default=True)
+    to_logits: bool = eqx.field(static=True, default=False)
 
     def log_prob_each(self, x_J: SentenceBatch, z_J: Float[Array, "J D"]) -> Float[Array, " J"]:
         """sum_t log p(x_t | x_1 .. x_{t-1}, z) over the words of each sentence, without the padding."""
         before_JT = jnp.pad(jnp.asarray(x_J.decoder_input)[:, :-1], ((0, 0), (1, 0)), constant_values=START)
         words_JT, length_J = jnp.asarray(x_J.words), jnp.asarray(x_J.length)
-        hidden_TJ = self.recurrent.over(before_JT, length_J.max(), z_J)
+        input_TJ = self._with_latent(self.recurrent.over(before_JT, length_J.max(), self._further(z_J)), z_J)
         inside_TJ = jnp.arange(words_JT.shape[1])[:, None] < length_J
-        hidden_N = hidden_TJ.reshape(-1, hidden_TJ.shape[-1])
-        log_p_N = log_softmax_at(self.weight, self.bias, hidden_N, words_JT.T.ravel(), inside_TJ.ravel())
+        input_N = input_TJ.reshape(-1, input_TJ.shape[-1])
+        log_p_N = log_softmax_at(self.weight, self.bias, input_N, words_JT.T.ravel(), inside_TJ.ravel())
         return log_p_N.reshape(inside_TJ.shape).sum(0)
 
     def most_likely(self, z_J: Float[Array, "J D"], longest: int) -> Int[Array, "J T"]:
         """Greedy decoding: at each position, the most likely word given the words before it."""
 
         def step(carry: tuple[State, Array], _: None) -> tuple[tuple[State, Array], Array]:
-            state, before_J = carry
-            state = self.recurrent.advance(state, before_J, z_J)
-            word_J = jnp.argmax((state.hidden_J @ self.weight + self.bias).at[:, START].set(-jnp.inf), axis=1)
+            state = self.recurrent.advance(*carry, self._further(z_J))
+            logit_J = self._with_latent(state.hidden_J, z_J) @ self.weight + self.bias
+            word_J = jnp.argmax(logit_J.at[:, START].set(-jnp.inf), axis=1)
             return (state, word_J), word_J
 
         start = (self.recurrent.begin(len(z_J)), jnp.full(len(z_J), START))
         return jax.lax.scan(step, start, None, length=longest)[1].T
+
+    def _further(self, z_J: Float[Array, "J D"]) -> Float[Array, "J D"] | None:
+        """The extra input of the gates."""
+        return z_J if self.to_gates else None
+
+    def _with_latent(self, hidden: Float[Array, "*T J H"], z_J: Float[Array, "J D"]) -> Float[Array, "*T J I"]:
+        """The input of the logits."""
+        if not self.to_logits:
+            return hidden
+        return jnp.concatenate([hidden, jnp.broadcast_to(z_J, (*hidden.shape[:-1], z_J.shape[-1]))], axis=-1)
