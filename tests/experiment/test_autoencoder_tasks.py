@@ -72,7 +72,7 @@ OF_CURVES = {"quick_images": 8, "quick_draws": 20, "curve_images": 8, "curve_dra
 SMALL = {
     "mnist": replace(find_task("mnist"), load=few_images, **FEWER, **OF_CURVES),
     "mnist-dynamic": replace(find_task("mnist-dynamic"), load=lambda: few_images(grey=True), **FEWER, **OF_CURVES),
-    "ptb": replace(find_task("ptb"), load=few_sentences, together=4, curve_sentences=8, shown_draws=50),
+    "ptb": replace(find_task("ptb"), load=few_sentences, together=20, curve_sentences=8, shown_draws=50),
 }
 
 

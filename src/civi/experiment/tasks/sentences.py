@@ -24,7 +24,7 @@ from civi.experiment.tasks.base import Advance, Effort, Evaluation
 from civi.inference.diagnose.autoencoder import latents, scores, scores_of
 from civi.inference.diagnose.divergence import mean_and_se
 from civi.inference.posterior import AmortisedPosterior
-from civi.problem.sentences import SentenceBatch, SentenceData, SentenceDecoder
+from civi.problem.sentences import SentenceBatch, SentenceData
 
 WIDTHS = (*range(4, 42, 2), 45, 50, 60, 81)
 ACTIVE = 0.01
@@ -38,7 +38,7 @@ class SentenceTask(AutoencoderTask):
     Attributes:
         quick_sentences: number of test sentences in a comparison.
         curve_sentences: number of test sentences for learning curves.
-        together: number of sentences whose likelihood is computed at a time.
+        together: number of pairs of a sentence and a draw whose likelihood is computed at a time.
         shown_sentences: number of test sentences that are shown with their reconstructions.
         shown_words: largest number of words of a decoded sentence.
         decoded_draws: number of posterior draws of a sentence that are decoded.
@@ -53,7 +53,7 @@ class SentenceTask(AutoencoderTask):
     curve_draws: int = 5
     quick_sentences: int = 320
     curve_sentences: int = 64
-    together: int = 32
+    together: int = 320
     shown_sentences: int = 16
     shown_words: int = 30
     decoded_draws: int = 3
@@ -74,7 +74,7 @@ class SentenceTask(AutoencoderTask):
         count, draws = (every, self.test_draws) if effort == "full" else (self.quick_sentences, self.quick_draws)
         chosen = self._some(count)
         parts = posterior.family, posterior.decoder
-        found = scores(*parts, chosen, keys[0], draws, together=self.together, advance=advance)
+        found = scores(*parts, chosen, keys[0], draws, together=self._sentences_together(draws), advance=advance)
         (neg_elbo, neg_elbo_se), (neg_log_lik, se) = mean_and_se(found.neg_elbo), mean_and_se(found.neg_log_lik)
         measures = {
             "data": self.load().source,
@@ -95,12 +95,13 @@ class SentenceTask(AutoencoderTask):
 
     def quick_neg_elbo(self, problem: Any) -> Array:
         few, key = self._some(self.curve_sentences), jax.random.key(0)
-        return scores_of(problem.family, problem.decoder, few, key, self.curve_draws, self.together).neg_elbo.mean()
+        together = self._sentences_together(self.curve_draws)
+        return scores_of(problem.family, problem.decoder, few, key, self.curve_draws, together).neg_elbo.mean()
 
     def draw(self, posterior: AmortisedPosterior, draws: DrawsBySolver, folder: Path) -> None:
         (of_solver,) = draws.values()
         z = of_solver[0]
-        originals = self._decoded(self._some(self.shown_sentences).words)
+        originals = self._decoded(np.asarray(self._some(self.shown_sentences).words))
         drawn = np.moveaxis(z[: self.decoded_draws], 1, 0)
         prior = np.asarray(jax.random.normal(jax.random.key(0), (self.prior_sentences, posterior.dim)))
         decoded = [[self._most_likely(posterior, group) for group in groups] for groups in (drawn, self._walks(z[0]))]
@@ -114,7 +115,7 @@ class SentenceTask(AutoencoderTask):
 
     def _most_likely(self, posterior: AmortisedPosterior, z: np.ndarray) -> list[str]:
         """The sentences of the most likely words for these latents."""
-        return self._decoded(np.asarray(_most_likely(posterior.decoder, z, self.shown_words)))
+        return self._decoded(np.asarray(_most_likely(posterior.decoder, jnp.asarray(z), self.shown_words)))
 
     def _decoded(self, words: np.ndarray) -> list[str]:
         return [decode(row, self.load().vocabulary) for row in words]
@@ -130,6 +131,10 @@ class SentenceTask(AutoencoderTask):
         at = np.linspace(0, 1, self.walk_steps)[None, :, None]
         return (1 - at) * first[:, None] + at * last[:, None]
 
+    def _sentences_together(self, draws: int) -> int:
+        """Number of sentences that are measured at a time with this many draws each."""
+        return max(1, self.together // draws)
+
     def _some(self, count: int) -> SentenceBatch:
         """A fixed random subset of the test sentences, sorted by length to minimise padding within groups."""
         test = self.load().test
@@ -139,8 +144,8 @@ class SentenceTask(AutoencoderTask):
 
 
 @eqx.filter_jit
-def _most_likely(decoder: SentenceDecoder, z: np.ndarray, longest: int) -> Array:
-    return decoder.most_likely(jnp.asarray(z), longest)
+def _most_likely(decoder: Any, z: Array, longest: int) -> Array:
+    return decoder.most_likely(z, longest)
 
 
 def sentences(name: str) -> SentenceTask:
