@@ -241,6 +241,14 @@ def test_the_reader_takes_the_state_after_the_last_word(networks):
     np.testing.assert_allclose(got, last @ as64(reader.weight) + as64(reader.bias), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize(("pooling", "pooled"), [("mean", np.mean), ("max", np.max)])
+def test_the_reader_may_pool_the_states_of_all_words(pooling, pooled, networks):
+    words, reader = some_words(), replace(networks[0].mixing.reader, pooling=pooling)
+    states = [lstm64(reader.recurrent, row[:n], []) for row, n in zip(words, LENGTHS, strict=True)]
+    expected = np.stack([pooled(rows, axis=0) for rows in states]) @ as64(reader.weight) + as64(reader.bias)
+    np.testing.assert_allclose(reader(as_words(words, LENGTHS)), expected, rtol=1e-4, atol=1e-5)
+
+
 def test_the_gradient_of_the_reader_is_that_of_a_plain_loop(networks):
     reader, x = networks[0].mixing.reader, few_words()
     weight = jnp.asarray(np.random.default_rng(7).normal(size=(3, 5)))

@@ -21,7 +21,7 @@ from civi.problem.autoencoder import AutoencoderProblem, Decoder
 from civi.problem.images import ImageDecoder, Images
 from civi.problem.posterior import PosteriorProblem
 from civi.problem.recurrent import Recurrent
-from civi.problem.sentences import SentenceData, SentenceDecoder, SentenceReader
+from civi.problem.sentences import Pooling, SentenceData, SentenceDecoder, SentenceReader
 from civi.settings import check_settings, self_checking
 
 
@@ -95,6 +95,9 @@ class TextArchitecture(Autoencoding):
     latent_dim: Annotated[int, "Dimension of the latent vector z."] = 20
     embedding: Annotated[int, "Dimension of the word embeddings."] = 256
     recurrent: Annotated[int, "Width of the LSTMs."] = 256
+    pooling: Annotated[
+        Pooling, "Which hidden states of its LSTM the encoder uses: the last, their mean or maximum."
+    ] = "last"
     latent_input: Annotated[
         Literal["gates", "logits", "both", "none"],
         "Where z enters the decoder: the gates of the LSTM, the logits of the words, both, or nowhere.",
@@ -127,7 +130,7 @@ def _for_sentences(shape: TextArchitecture, words: int, key: PRNGKeyArray) -> tu
     keys = jax.random.split(key, 5)
     width, first = shape.recurrent, shape.hidden[0]
     reading = Recurrent.init(words, shape.embedding, width, 0, keys[0])
-    reader = SentenceReader(reading, xavier_normal(keys[1], (width, first)), jnp.zeros(first))
+    reader = SentenceReader(reading, xavier_normal(keys[1], (width, first)), jnp.zeros(first), shape.pooling)
     to_gates, to_logits = (shape.latent_input in (part, "both") for part in ("gates", "logits"))
     writing = Recurrent.init(words, shape.embedding, width, shape.latent_dim * to_gates, keys[2])
     inputs = width + shape.latent_dim * to_logits

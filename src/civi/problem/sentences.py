@@ -5,7 +5,7 @@ p(x | z) = prod_t Categorical(x_t; softmax(W h_t)), where the hidden state h_t d
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import equinox as eqx
 import jax
@@ -18,6 +18,7 @@ from civi.problem.recurrent import Recurrent, State
 from civi.problem.softmax import log_softmax_at
 
 START = 0
+Pooling = Literal["last", "mean", "max"]
 
 
 class SentenceBatch(NamedTuple):
@@ -79,17 +80,27 @@ class SentenceData(eqx.Module):
 
 
 class SentenceReader(eqx.Module):
-    """Encoder features: a linear map of the LSTM's hidden state after the last word."""
+    """Encoder features: a linear map of the LSTM's hidden states, of the last one, their mean or their maximum."""
 
     recurrent: Recurrent
     weight: Float[Array, "H F"]
     bias: Float[Array, " F"]
+    pooling: Pooling = eqx.field(static=True, default="last")
 
     def __call__(self, x_J: SentenceBatch) -> Float[Array, "J F"]:
         """Features of every sentence."""
         length_J = jnp.asarray(x_J.length)
         hidden_TJ = self.recurrent.over(jnp.asarray(x_J.words), length_J.max())
-        return hidden_TJ[length_J - 1, jnp.arange(len(length_J))] @ self.weight + self.bias
+        return self._pooled(hidden_TJ, length_J) @ self.weight + self.bias
+
+    def _pooled(self, hidden_TJ: Float[Array, "T J H"], length_J: Int[Array, " J"]) -> Float[Array, "J H"]:
+        """One vector per sentence."""
+        if self.pooling == "last":
+            return hidden_TJ[length_J - 1, jnp.arange(len(length_J))]
+        inside_TJ = (jnp.arange(len(hidden_TJ))[:, None] < length_J)[..., None]
+        if self.pooling == "max":
+            return jnp.where(inside_TJ, hidden_TJ, -jnp.inf).max(0)
+        return jnp.where(inside_TJ, hidden_TJ, 0.0).sum(0) / length_J[:, None]
 
 
 class SentenceDecoder(eqx.Module):
