@@ -72,7 +72,7 @@ OF_CURVES = {"quick_images": 8, "quick_draws": 20, "curve_images": 8, "curve_dra
 SMALL = {
     "mnist": replace(find_task("mnist"), load=few_images, **FEWER, **OF_CURVES),
     "mnist-dynamic": replace(find_task("mnist-dynamic"), load=lambda: few_images(grey=True), **FEWER, **OF_CURVES),
-    "ptb": replace(find_task("ptb"), load=few_sentences, together=4, curve_sentences=8, shown_draws=50),
+    "ptb": replace(find_task("ptb"), load=few_sentences, together=20, curve_sentences=8, shown_draws=50),
 }
 
 
@@ -210,7 +210,7 @@ def test_grey_test_images_are_binarised_once_and_always_alike():
 
 
 def test_a_run_of_sentences(ptb):
-    figures = {"history.png", "latents.png", "sentences.md"}
+    figures = {"history.png", "latents.png", "sentences.json"}
     assert {path.name for path in (ptb / "figures").iterdir()} == figures
     metrics, test = read(ptb / "metrics.json"), few_sentences().test
     assert (metrics["test_sentences"], metrics["data"], metrics["status"]) == (18, "a few words", "finished")
@@ -219,16 +219,26 @@ def test_a_run_of_sentences(ptb):
     assert metrics["unigram_perplexity"] == pytest.approx(texts.unigram_perplexity(few_sentences()))
     assert metrics["neg_elbo"] > metrics["test_neg_log_lik"]
     assert 2 < metrics["test_perplexity"] < 20
+    assert metrics["rate"] > 0
+    assert 0 <= metrics["active_units"] <= 2
     assert draws(ptb).shape == (1, 50, 16, 2)
     assert read(ptb / "config.json")["settings"]["family"]["word_dropout"] == 0.2
 
 
 def test_sentences_that_are_shown_come_with_what_was_made_of_them(ptb):
-    text = (ptb / "figures" / "sentences.md").read_text()
-    shown = SMALL["ptb"]._some(16)
+    found, shown = read(ptb / "figures" / "sentences.json"), SMALL["ptb"]._some(16)
     assert np.all(np.diff(shown.length) >= 0)
-    for row in shown.words:
-        assert texts.decode(row, WORDS) in text
+    originals = [texts.decode(row, WORDS) for row in shown.words]
+    assert [row[0] for row in found["reconstructions"]] == originals
+    decoder, z = civi.load(ptb / "posterior.civi").decoder, draws(ptb)[0]
+    for k in range(3):
+        made = np.asarray(decoder.most_likely(jnp.asarray(z[k]), 30))
+        assert [row[1 + k] for row in found["reconstructions"]] == [texts.decode(row, WORDS) for row in made]
+    pairs = [(row[0], row[-1]) for row in found["interpolations"]]
+    assert pairs == list(zip(originals[:4], originals[12:], strict=True))
+    middle = np.asarray(decoder.most_likely(jnp.asarray((z[0, :4] + z[0, 12:]) / 2), 30))
+    assert [row[3] for row in found["interpolations"]] == [texts.decode(row, WORDS) for row in middle]
+    assert originals[0] in (ptb / "report.html").read_text()
 
 
 @pytest.mark.parametrize("task", ["mnist", "ptb"])

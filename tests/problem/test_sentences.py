@@ -7,10 +7,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy.special import log_softmax, softmax
+from scipy.special import log_softmax
+from scipy.special import softmax as softmax64
 
 from autoencoding import as64, filled
-from civi.problem import ProblemSettings, TextArchitecture, make_problem, sentences
+from civi.problem import ProblemSettings, TextArchitecture, make_problem, recurrent, softmax
 from civi.problem.sentences import SentenceBatch, SentenceData
 from montecarlo import agrees
 
@@ -80,18 +81,18 @@ def sentence_log_prob(decoder, told, words, z):
 
 
 def test_a_step_is_that_of_equinox(decoder):
-    recurrent = decoder.recurrent
+    ours = decoder.recurrent
     cell = eqx.nn.LSTMCell(WIDTH + LATENTS, HIDDEN, key=jax.random.key(0))
-    weights = (recurrent.from_input.T, recurrent.from_hidden.T, recurrent.bias)
+    weights = (ours.from_input.T, ours.from_hidden.T, ours.bias)
     cell = eqx.tree_at(lambda cell: (cell.weight_ih, cell.weight_hh, cell.bias), cell, weights)
     further = jnp.array([0.3, -1.2])
 
     @jax.jit
     def after(words):
-        state, theirs = recurrent.begin(1), (jnp.zeros(HIDDEN), jnp.zeros(HIDDEN))
+        state, theirs = ours.begin(1), (jnp.zeros(HIDDEN), jnp.zeros(HIDDEN))
         for word in words:
-            state = recurrent.advance(state, recurrent.gates(word[None], further[None]))
-            theirs = cell(jnp.concatenate([recurrent.embedding[word], further]), theirs)
+            state = ours.advance(state, word[None], further[None])
+            theirs = cell(jnp.concatenate([ours.embedding[word], further]), theirs)
         return state, theirs
 
     state, theirs = after(jnp.array([1, 4, 2]))
@@ -154,15 +155,82 @@ def test_the_gradient_counts_every_word_of_every_block_once(decoder, z):
     expected = np.bincount(words[words > 0], minlength=VOCABULARY).astype(float)
     for row, length, at in zip(words, LENGTHS, z, strict=True):
         states = lstm64(decoder.recurrent, [0, *row[: length - 1]], at)
-        expected -= softmax(states @ as64(decoder.weight) + as64(decoder.bias), axis=1).sum(0)
+        expected -= softmax64(states @ as64(decoder.weight) + as64(decoder.bias), axis=1).sum(0)
     np.testing.assert_allclose(jax.grad(gradient)(decoder.bias), expected, rtol=1e-4, atol=1e-4)
 
 
-def test_places_in_one_block_or_in_many_have_the_same_sum(decoder, log_prob, z, monkeypatch):
+def plain_log_prob(decoder, x, z):
+    """log p(x | z) word by word and sentence by sentence, which JAX differentiates by itself."""
+    rows = []
+    for told, row, length, at in zip(x.decoder_input, x.words, np.asarray(x.length), z, strict=True):
+        before, state, log_p = 0, decoder.recurrent.begin(1), 0.0
+        for t in range(length):
+            state = decoder.recurrent.advance(state, jnp.asarray([before]), at[None] if decoder.to_gates else None)
+            inputs = jnp.concatenate([state.hidden_J[0], at]) if decoder.to_logits else state.hidden_J[0]
+            log_p += jax.nn.log_softmax(inputs @ decoder.weight + decoder.bias)[row[t]]
+            before = told[t]
+        rows.append(log_p)
+    return jnp.stack(rows)
+
+
+FEW = np.array([2, 4, 1])
+WEIGHTS = jnp.array([0.7, -1.3, 2.0])
+
+
+def few_words(lengths=FEW):
+    words = np.random.default_rng(4).integers(1, UNKNOWN, size=(len(FEW), 7))
+    told = np.where(np.random.default_rng(5).random(words.shape) < 0.3, UNKNOWN, words)
+    return as_words(words, lengths, told)
+
+
+def gradients(log_prob, decoder, z, lengths=FEW):
+    """The gradients in all weights and in z of a weighted sum over the sentences."""
+    x = few_words(lengths)
+    return jax.jit(jax.grad(lambda decoder, z: WEIGHTS @ log_prob(decoder, x, z), (0, 1)))(decoder, z)
+
+
+@pytest.mark.parametrize(("entry", "keeps"), [("gates", True), ("both", False)])
+def test_gradients_are_those_of_a_plain_loop_over_words(entry, keeps, monkeypatch):
+    """Words in three blocks and positions in two, with logits that are kept or computed again."""
+    monkeypatch.setattr(softmax, "ROWS", 3)
+    monkeypatch.setattr(recurrent, "POSITIONS", 2)
+    if not keeps:
+        monkeypatch.setattr(softmax, "KEPT_FLOATS", 0)
+    shape = TextArchitecture(
+        hidden=(5,), latent_dim=2, noise_dim=2, embedding=WIDTH, recurrent=HIDDEN, latent_input=entry
+    )
+    decoder = filled(shape, bucketed(some_words(), LENGTHS, [range(len(LENGTHS))]))[1]
+    z = jnp.asarray(np.random.default_rng(6).normal(size=(3, 2)), jnp.float32)
+    got = gradients(lambda decoder, x, z: decoder.log_prob_each(x, z), decoder, z)
+    expected = gradients(plain_log_prob, decoder, z)
+    for ours, theirs in zip(jax.tree.leaves(got), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
+    shorter = gradients(lambda decoder, x, z: decoder.log_prob_each(x, z), decoder, z, FEW - [0, 1, 0])
+    assert np.abs(shorter[0].weight - expected[0].weight).max() > 1e-2
+
+
+@pytest.mark.parametrize("entry", ["logits", "none"])
+def test_z_can_enter_the_logits_alone_or_nowhere(entry):
+    shape = TextArchitecture(hidden=(5,), latent_dim=2, noise_dim=2, embedding=WIDTH, recurrent=HIDDEN)
+    data = bucketed(some_words(), LENGTHS, [range(len(LENGTHS))])
+    decoder = filled(replace(shape, latent_input=entry), data)[1]
+    z, x = np.array([[0.5, -1.0], [2.0, 0.1], [0.0, 0.0]]), few_words()
+    added = z @ as64(decoder.weight)[HIDDEN:] if entry == "logits" else np.zeros((3, VOCABULARY))
+    expected = []
+    for told, row, length, more in zip(np.asarray(x.decoder_input), np.asarray(x.words), FEW, added, strict=True):
+        states = lstm64(decoder.recurrent, [0, *told[: length - 1]], [])
+        log_p = log_softmax(states @ as64(decoder.weight)[:HIDDEN] + more + as64(decoder.bias), axis=1)
+        expected.append(log_p[np.arange(length), row[:length]].sum())
+    got = decoder.log_prob_each(x, jnp.asarray(z, jnp.float32))
+    np.testing.assert_allclose(got, expected, rtol=1e-5)
+    assert len(decoder.weight) == HIDDEN + 2 * (entry == "logits")
+
+
+def test_words_in_one_block_or_in_many_have_the_same_sum(decoder, log_prob, z, monkeypatch):
     x = as_words(some_words(), LENGTHS)
-    many = log_prob(x, jnp.asarray(z, jnp.float32))
-    monkeypatch.setattr(sentences, "WORDS", 32)
-    one = eqx.filter_jit(lambda x, z: decoder.log_prob_each(x, z))(x, jnp.asarray(z, jnp.float32))
+    one = log_prob(x, jnp.asarray(z, jnp.float32))
+    monkeypatch.setattr(softmax, "ROWS", 5)
+    many = eqx.filter_jit(lambda x, z: decoder.log_prob_each(x, z))(x, jnp.asarray(z, jnp.float32))
     np.testing.assert_allclose(many, one, rtol=1e-5)
 
 
@@ -171,6 +239,33 @@ def test_the_reader_takes_the_state_after_the_last_word(networks):
     got = reader(as_words(words, LENGTHS, decoder_input=np.full_like(words, UNKNOWN)))
     last = [lstm64(reader.recurrent, row[:n], [])[-1] for row, n in zip(words, LENGTHS, strict=True)]
     np.testing.assert_allclose(got, last @ as64(reader.weight) + as64(reader.bias), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(("pooling", "pooled"), [("mean", np.mean), ("max", np.max)])
+def test_the_reader_may_pool_the_states_of_all_words(pooling, pooled, networks):
+    words, reader = some_words(), replace(networks[0].mixing.reader, pooling=pooling)
+    states = [lstm64(reader.recurrent, row[:n], []) for row, n in zip(words, LENGTHS, strict=True)]
+    expected = np.stack([pooled(rows, axis=0) for rows in states]) @ as64(reader.weight) + as64(reader.bias)
+    np.testing.assert_allclose(reader(as_words(words, LENGTHS)), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_the_gradient_of_the_reader_is_that_of_a_plain_loop(networks):
+    reader, x = networks[0].mixing.reader, few_words()
+    weight = jnp.asarray(np.random.default_rng(7).normal(size=(3, 5)))
+
+    def plain(reader):
+        rows = []
+        for row, length in zip(x.words, FEW, strict=True):
+            state = reader.recurrent.begin(1)
+            for t in range(length):
+                state = reader.recurrent.advance(state, row[t][None])
+            rows.append(state.hidden_J[0] @ reader.weight + reader.bias)
+        return jnp.stack(rows)
+
+    ways = (lambda reader: reader(x), plain)
+    got, expected = (jax.jit(jax.grad(lambda reader, way=way: (weight * way(reader)).sum()))(reader) for way in ways)
+    for ours, theirs in zip(jax.tree.leaves(got), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
 
 
 def test_the_most_likely_words_are_chosen_one_by_one_and_padding_never(decoder):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import equinox as eqx
 import jax
@@ -20,7 +20,8 @@ from civi.family.semi_implicit import Architecture, Conditioned, NoiseDim, Scale
 from civi.problem.autoencoder import AutoencoderProblem, Decoder
 from civi.problem.images import ImageDecoder, Images
 from civi.problem.posterior import PosteriorProblem
-from civi.problem.sentences import Recurrent, SentenceData, SentenceDecoder, SentenceReader
+from civi.problem.recurrent import Recurrent
+from civi.problem.sentences import Pooling, SentenceData, SentenceDecoder, SentenceReader
 from civi.settings import check_settings, self_checking
 
 
@@ -94,6 +95,13 @@ class TextArchitecture(Autoencoding):
     latent_dim: Annotated[int, "Dimension of the latent vector z."] = 20
     embedding: Annotated[int, "Dimension of the word embeddings."] = 256
     recurrent: Annotated[int, "Width of the LSTMs."] = 256
+    pooling: Annotated[
+        Pooling, "Which hidden states of its LSTM the encoder uses: the last, their mean or maximum."
+    ] = "last"
+    latent_input: Annotated[
+        Literal["gates", "logits", "both", "none"],
+        "Where z enters the decoder: the gates of the LSTM, the logits of the words, both, or nowhere.",
+    ] = "gates"
     word_dropout: Annotated[float, "Fraction of the decoder's input words that are dropped in training."] = 0.0
 
     def __post_init__(self) -> None:
@@ -122,9 +130,11 @@ def _for_sentences(shape: TextArchitecture, words: int, key: PRNGKeyArray) -> tu
     keys = jax.random.split(key, 5)
     width, first = shape.recurrent, shape.hidden[0]
     reading = Recurrent.init(words, shape.embedding, width, 0, keys[0])
-    reader = SentenceReader(reading, xavier_normal(keys[1], (width, first)), jnp.zeros(first))
-    writing = Recurrent.init(words, shape.embedding, width, shape.latent_dim, keys[2])
-    decoder = SentenceDecoder(writing, xavier_normal(keys[3], (width, words)), jnp.zeros(words))
+    reader = SentenceReader(reading, xavier_normal(keys[1], (width, first)), jnp.zeros(first), shape.pooling)
+    to_gates, to_logits = (shape.latent_input in (part, "both") for part in ("gates", "logits"))
+    writing = Recurrent.init(words, shape.embedding, width, shape.latent_dim * to_gates, keys[2])
+    inputs = width + shape.latent_dim * to_logits
+    decoder = SentenceDecoder(writing, xavier_normal(keys[3], (inputs, words)), jnp.zeros(words), to_gates, to_logits)
     return shape.encoder(reader, shape.hidden, keys[4]), decoder
 
 

@@ -5,17 +5,20 @@ p(x | z) = prod_t Categorical(x_t; softmax(W h_t)), where the hidden state h_t d
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from civi.parts import constant, data_rows
+from civi.problem.recurrent import Recurrent, State
+from civi.problem.softmax import log_softmax_at
 
-START, WORDS = 0, 8
+START = 0
+Pooling = Literal["last", "mean", "max"]
 
 
 class SentenceBatch(NamedTuple):
@@ -76,140 +79,70 @@ class SentenceData(eqx.Module):
         return SentenceBatch(words, jnp.where(dropped, self.unknown, words), length)
 
 
-class Recurrent(eqx.Module):
-    """An LSTM over embedded words, optionally with extra inputs that are the same at every word."""
-
-    embedding: Float[Array, "V I"]
-    from_input: Float[Array, "C H4"]
-    from_hidden: Float[Array, "H H4"]
-    bias: Float[Array, " H4"]
-
-    @classmethod
-    def init(cls, vocabulary: int, width: int, hidden: int, further: int, key: PRNGKeyArray) -> Recurrent:
-        """Uniform weights in +-1 / sqrt(hidden), embeddings N(0, 0.1^2), forget-gate biases 1.
-
-        Args:
-            vocabulary: number of different words.
-            width: dimension of the embeddings.
-            hidden: dimension of the hidden state.
-            further: dimension of the extra inputs.
-            key: draws the weights.
-        """
-        keys = jax.random.split(key, 3)
-        bound = hidden**-0.5
-        return cls(
-            0.1 * jax.random.normal(keys[0], (vocabulary, width)),
-            jax.random.uniform(keys[1], (width + further, 4 * hidden), minval=-bound, maxval=bound),
-            jax.random.uniform(keys[2], (hidden, 4 * hidden), minval=-bound, maxval=bound),
-            jnp.zeros(4 * hidden).at[hidden : 2 * hidden].set(1.0),
-        )
-
-    def gates(self, words: Int[Array, "*#N"], further: Float[Array, "*#N F"] | None = None) -> Float[Array, "*#N H4"]:
-        """Contribution of the words and the extra inputs to the gates' pre-activations."""
-        width = self.embedding.shape[1]
-        added = self.embedding[words] @ self.from_input[:width] + self.bias
-        return added if further is None else added + further @ self.from_input[width:]
-
-    def advance(self, state: State, gates_J: Float[Array, "J H4"]) -> State:
-        """The state after one more word."""
-        enter, forget, value, leave = jnp.split(gates_J + state.hidden_J @ self.from_hidden, 4, axis=-1)
-        cell_J = jax.nn.sigmoid(forget) * state.cell_J + jax.nn.sigmoid(enter) * jnp.tanh(value)
-        return State(jax.nn.sigmoid(leave) * jnp.tanh(cell_J), cell_J)
-
-    def over(self, gates_JT: Float[Array, "J T H4"], inside_JT: Bool[Array, "J T"]) -> Float[Array, "J T H"]:
-        """The hidden state after every word; positions beyond the end of every sentence are skipped."""
-
-        def step(state: State, now: tuple[Array, Array]) -> tuple[State, Array]:
-            gates_J, inside_J = now
-            state = jax.lax.cond(inside_J.any(), lambda old: self.advance(old, gates_J), lambda old: old, state)
-            return state, state.hidden_J
-
-        start = self.begin(len(gates_JT))
-        return jax.lax.scan(step, start, (jnp.moveaxis(gates_JT, 1, 0), inside_JT.T))[1].swapaxes(0, 1)
-
-    def begin(self, count: int) -> State:
-        """The state of `count` sentences before their first word: zero."""
-        zeros = jnp.zeros((count, self.from_hidden.shape[0]))
-        return State(zeros, zeros)
-
-
-class State(NamedTuple):
-    """Hidden state and cell state of every sentence."""
-
-    hidden_J: Float[Array, "J H"]
-    cell_J: Float[Array, "J H"]
-
-
 class SentenceReader(eqx.Module):
-    """Encoder features: a linear map of the LSTM's hidden state after the last word."""
+    """Encoder features: a linear map of the LSTM's hidden states, of the last one, their mean or their maximum."""
 
     recurrent: Recurrent
     weight: Float[Array, "H F"]
     bias: Float[Array, " F"]
+    pooling: Pooling = eqx.field(static=True, default="last")
 
     def __call__(self, x_J: SentenceBatch) -> Float[Array, "J F"]:
         """Features of every sentence."""
-        hidden_JT = self.recurrent.over(self.recurrent.gates(jnp.asarray(x_J.words)), _inside(x_J))
-        last_J = jnp.take_along_axis(hidden_JT, (jnp.asarray(x_J.length) - 1)[:, None, None], axis=1)[:, 0]
-        return last_J @ self.weight + self.bias
+        length_J = jnp.asarray(x_J.length)
+        hidden_TJ = self.recurrent.over(jnp.asarray(x_J.words), length_J.max())
+        return self._pooled(hidden_TJ, length_J) @ self.weight + self.bias
+
+    def _pooled(self, hidden_TJ: Float[Array, "T J H"], length_J: Int[Array, " J"]) -> Float[Array, "J H"]:
+        """One vector per sentence."""
+        if self.pooling == "last":
+            return hidden_TJ[length_J - 1, jnp.arange(len(length_J))]
+        inside_TJ = (jnp.arange(len(hidden_TJ))[:, None] < length_J)[..., None]
+        if self.pooling == "max":
+            return jnp.where(inside_TJ, hidden_TJ, -jnp.inf).max(0)
+        return jnp.where(inside_TJ, hidden_TJ, 0.0).sum(0) / length_J[:, None]
 
 
 class SentenceDecoder(eqx.Module):
-    """An LSTM with z as extra input at every word, and a softmax over the vocabulary.
+    """An LSTM and a softmax over the vocabulary; z is an extra input of the gates, of the logits, of both or of none.
 
     The vocabulary includes an end-of-sentence word.
     """
 
     recurrent: Recurrent
-    weight: Float[Array, "H V"]
+    weight: Float[Array, "I V"]
     bias: Float[Array, " V"]
+    to_gates: bool = eqx.field(static=True, default=True)
+    to_logits: bool = eqx.field(static=True, default=False)
 
     def log_prob_each(self, x_J: SentenceBatch, z_J: Float[Array, "J D"]) -> Float[Array, " J"]:
         """sum_t log p(x_t | x_1 .. x_{t-1}, z) over the words of each sentence, without the padding."""
-        before_JT = jnp.pad(x_J.decoder_input[:, :-1], ((0, 0), (1, 0)), constant_values=START)
-        inside_JT = _inside(x_J)
-        hidden_JT = self.recurrent.over(self.recurrent.gates(before_JT, z_J[:, None]), inside_JT)
-        return self._log_prob_of_words(hidden_JT, jnp.asarray(x_J.words), inside_JT)
-
-    def _log_prob_of_words(
-        self, hidden_JT: Float[Array, "J T H"], words_JT: Int[Array, "J T"], inside_JT: Bool[Array, "J T"]
-    ) -> Float[Array, " J"]:
-        """Process WORDS positions at a time, and recompute their logits in the backward pass to save memory."""
-
-        @jax.checkpoint
-        def score(hidden_JW: Array, words_JW: Array, inside_JW: Array) -> Array:
-            logit_JW = hidden_JW @ self.weight + self.bias
-            chosen_JW = jnp.take_along_axis(logit_JW, words_JW[..., None], axis=-1)[..., 0]
-            return jnp.where(inside_JW, chosen_JW - jax.nn.logsumexp(logit_JW, axis=-1), 0.0).sum(1)
-
-        def add(log_p_J: Array, block: tuple[Array, Array, Array]) -> tuple[Array, None]:
-            more = jax.lax.cond(block[2].any(), score, lambda *_: jnp.zeros_like(log_p_J), *block)
-            return log_p_J + more, None
-
-        blocks = _in_blocks(hidden_JT, WORDS), _in_blocks(words_JT, WORDS), _in_blocks(inside_JT, WORDS)
-        return jax.lax.scan(add, jnp.zeros(len(words_JT)), blocks)[0]
+        before_JT = jnp.pad(jnp.asarray(x_J.decoder_input)[:, :-1], ((0, 0), (1, 0)), constant_values=START)
+        words_JT, length_J = jnp.asarray(x_J.words), jnp.asarray(x_J.length)
+        input_TJ = self._with_latent(self.recurrent.over(before_JT, length_J.max(), self._further(z_J)), z_J)
+        inside_TJ = jnp.arange(words_JT.shape[1])[:, None] < length_J
+        input_N = input_TJ.reshape(-1, input_TJ.shape[-1])
+        log_p_N = log_softmax_at(self.weight, self.bias, input_N, words_JT.T.ravel(), inside_TJ.ravel())
+        return log_p_N.reshape(inside_TJ.shape).sum(0)
 
     def most_likely(self, z_J: Float[Array, "J D"], longest: int) -> Int[Array, "J T"]:
         """Greedy decoding: at each position, the most likely word given the words before it."""
 
         def step(carry: tuple[State, Array], _: None) -> tuple[tuple[State, Array], Array]:
-            state, before_J = carry
-            state = self.recurrent.advance(state, self.recurrent.gates(before_J, z_J))
-            word_J = jnp.argmax((state.hidden_J @ self.weight + self.bias).at[:, START].set(-jnp.inf), axis=1)
+            state = self.recurrent.advance(*carry, self._further(z_J))
+            logit_J = self._with_latent(state.hidden_J, z_J) @ self.weight + self.bias
+            word_J = jnp.argmax(logit_J.at[:, START].set(-jnp.inf), axis=1)
             return (state, word_J), word_J
 
         start = (self.recurrent.begin(len(z_J)), jnp.full(len(z_J), START))
         return jax.lax.scan(step, start, None, length=longest)[1].T
 
+    def _further(self, z_J: Float[Array, "J D"]) -> Float[Array, "J D"] | None:
+        """The extra input of the gates."""
+        return z_J if self.to_gates else None
 
-def _inside(x_J: SentenceBatch) -> Bool[Array, "J T"]:
-    """True at positions that hold a word, False at padding."""
-    return jnp.arange(x_J.words.shape[1]) < x_J.length[:, None]
-
-
-def _in_blocks(values_JT: Array, width: int) -> Array:
-    """Split the second axis into blocks: (blocks, J, width, ...). The last block is padded with zeros."""
-    places = values_JT.shape[1]
-    room = [(0, 0), (0, -places % width), *[(0, 0)] * (values_JT.ndim - 2)]
-    blocks = jnp.pad(values_JT, room).reshape(len(values_JT), -1, width, *values_JT.shape[2:])
-    return jnp.moveaxis(blocks, 1, 0)
+    def _with_latent(self, hidden: Float[Array, "*T J H"], z_J: Float[Array, "J D"]) -> Float[Array, "*T J I"]:
+        """The input of the logits."""
+        if not self.to_logits:
+            return hidden
+        return jnp.concatenate([hidden, jnp.broadcast_to(z_J, (*hidden.shape[:-1], z_J.shape[-1]))], axis=-1)

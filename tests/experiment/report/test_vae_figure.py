@@ -13,7 +13,6 @@ from civi.experiment.report.vae_figure import (
     draw_walk,
     plane,
     tile,
-    write_sentences,
 )
 
 
@@ -127,14 +126,3 @@ def inside(axes, ellipse):
     """The fraction of the draws inside an ellipse around 0."""
     scaled = axes.lines[0].get_xydata() / (np.array([ellipse.width, ellipse.height]) / 2)
     return ((scaled**2).sum(axis=1) <= 1).mean()
-
-
-def test_sentences_become_a_table_that_markdown_leaves_alone(tmp_path):
-    rows = [("the <unk> rose N", "the company"), ("a | b\nc_d", "")]
-    path = write_sentences(rows, tmp_path / "sentences.md")
-    assert path.read_text().splitlines() == [
-        "| original | decoded |",
-        "|---|---|",
-        r"| the \<unk\> rose N | the company |",
-        r"| a \| b c\_d |  |",
-    ]

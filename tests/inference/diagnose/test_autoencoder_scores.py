@@ -126,6 +126,19 @@ def test_the_mixing_share_is_its_part_of_the_variance():
     assert error < 0.01
 
 
+def test_rate_and_location_are_those_of_the_exact_posterior():
+    """KL(N(m, s^2) | N(0, 1)) = (m^2 + s^2 - 1) / 2 - log s; the log ratio has variance m^2 s^2 + (1 - s^2)^2 / 2."""
+    draws, theta = 3000, exact_theta()
+    family, decoder = networks(theta, mixing=False)
+    found = scores(family, decoder, np.asarray(X, np.float32), jax.random.key(0), draws, together=1)
+    mean, sd = X @ np.asarray(theta["gain"]).T + np.asarray(theta["offset"]), PRECISION**-0.5
+    expected = ((mean**2 + sd**2 - 1) / 2 - np.log(sd)).sum(-1)
+    spread = np.sqrt((mean**2 * sd**2 + (1 - sd**2) ** 2 / 2).sum(-1) / draws)
+    np.testing.assert_allclose(found.location, mean, rtol=1e-4, atol=1e-5)
+    assert (np.abs(found.rate - expected) < LIMIT * spread).all()
+    assert (np.abs(found.neg_elbo - expected) > 10 * LIMIT * spread).any()
+
+
 def test_the_linear_autoencoder_has_the_posterior_it_claims():
     """A check of the oracle: with the exact posterior the ELBO is log p(x), whatever the mixing share."""
     for share in (0.0, 0.6):

@@ -14,6 +14,7 @@ from civi.errors import CiviError, DataError
 from civi.experiment.report.comparison_report import comparison_page, read_comparison
 from civi.experiment.report.pictures import pictures
 from civi.experiment.report.run_report import loading, read_content
+from civi.experiment.report.sentences import sentence_sections
 from civi.experiment.report.side_by_side import Entry, side_by_side_page
 from civi.inference.report.compose import report_page
 from civi.inference.report.content import Content, flattened
@@ -39,7 +40,8 @@ def page_of(folders: Sequence[Path]) -> Html:
     (one,) = entries
     if one.comparison is not None:
         return comparison_page(one.comparison, one.folder, one.missing)
-    return report_page(one.content, pictures(one.folder / "figures"), one.missing)
+    figures = one.folder / "figures"
+    return report_page(one.content, [*sentence_sections(figures), *pictures(figures)], one.missing)
 
 
 def _entry(folder: Path) -> Entry:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from civi.errors import DataError
 from civi.experiment.report.pictures import pictures
+from civi.experiment.report.sentences import sentence_sections
 from civi.inference.report.compose import report_page
 from civi.inference.report.content import Content
 from civi.inference.report.content_file import load_content, save_content
@@ -66,7 +67,8 @@ def write_run_report(content: Content, folder: Path) -> Path:
         The page.
     """
     save_content(content, folder / CONTENT)
-    write_page(folder / PAGE, report_page(content, pictures(folder / "figures")))
+    figures = folder / "figures"
+    write_page(folder / PAGE, report_page(content, [*sentence_sections(figures), *pictures(figures)]))
     return folder / PAGE
 
 

@@ -1,8 +1,7 @@
-"""Figures of autoencoders: reconstructions, prior samples, interpolations, posterior draws, decoded sentences."""
+"""Figures of autoencoders: reconstructions, prior samples, interpolations, posterior draws."""
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import matplotlib
@@ -13,7 +12,6 @@ from matplotlib.patches import Ellipse
 
 from civi.errors import require
 from civi.experiment.report.figure_file import save_figure
-from civi.files import write_text
 from civi.inference.report.looks import looks_of
 
 matplotlib.use("Agg")
@@ -25,7 +23,6 @@ RECONSTRUCTED = 16
 CLOUDS = 6
 POINTS = 1500
 COLOURS = tuple(look.colour for look in looks_of([""] * CLOUDS))
-MARKDOWN = re.compile(r"([\\`*_|<>&~$\[\]])")
 
 
 def draw_reconstructions(originals: np.ndarray, means: np.ndarray, path: Path) -> Path:
@@ -133,15 +130,3 @@ def _draw_cloud(axes: Axes, draws: np.ndarray, colour: str, title: str) -> None:
     axes.set_title(title, fontsize=10)
     axes.set_adjustable("datalim")
     axes.tick_params(labelsize=8)
-
-
-def write_sentences(rows: list[tuple[str, str]], path: Path) -> Path:
-    """Write a Markdown table of original sentences and the sentences decoded from their latents."""
-    lines = [f"| {_plain(original)} | {_plain(decoded)} |" for original, decoded in rows]
-    write_text(path, "\n".join(["| original | decoded |", "|---|---|", *lines]) + "\n")
-    return path
-
-
-def _plain(sentence: str) -> str:
-    """The sentence on one line, with Markdown's special characters escaped."""
-    return MARKDOWN.sub(r"\\\1", " ".join(sentence.split()))

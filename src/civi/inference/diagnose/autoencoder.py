@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import logsumexp
+from jax.scipy.stats import norm
 from jaxtyping import PRNGKeyArray
 
 from civi.family import Amortised
@@ -22,12 +23,15 @@ class Scores(NamedTuple):
     """Arrays with one entry per data point.
 
     neg_elbo and neg_log_lik = -log p(x) are upper bounds in expectation. mixing_share is the share of Var(z | x) that
-    comes from the mixing.
+    comes from the mixing. rate = E[log q(z | x) - log p(z)] is the KL part of the ELBO, and location = E[z | x] has an
+    entry per dimension.
     """
 
     neg_elbo: Any
     neg_log_lik: Any
     mixing_share: Any
+    rate: Any
+    location: Any
 
 
 def scores(
@@ -76,7 +80,7 @@ def scores_of(
     groups = jax.tree.map(lambda leaf: jnp.asarray(leaf).reshape(-1, together, *leaf.shape[1:]), x_N)
     keys = jax.random.split(key, len(jax.tree.leaves(groups)[0]))
     found = jax.lax.map(lambda group: _group(family, decoder, group[0], group[1], draws), (groups, keys))
-    return Scores(*(column.reshape(-1) for column in found))
+    return Scores(*(column.reshape(-1, *column.shape[2:]) for column in found))
 
 
 _scores_of = eqx.filter_jit(scores_of)
@@ -104,7 +108,8 @@ def _group(amortised: Amortised, decoder: Decoder, x_J: Any, key: PRNGKeyArray, 
     within_J = ((transform(mixed_JS, jnp.ones_like(z_JS)) - location_JS) ** 2).mean(1).sum(-1)
     between_J = location_JS.var(1).sum(-1)
     neg_log_lik_J = jnp.log(draws) - logsumexp(log_weight_JS, axis=1)
-    return Scores(-log_weight_JS.mean(1), neg_log_lik_J, between_J / (between_J + within_J))
+    share_J, rate_J = between_J / (between_J + within_J), (log_q_JS - norm.logpdf(z_JS).sum(-1)).mean(1)
+    return Scores(-log_weight_JS.mean(1), neg_log_lik_J, share_J, rate_J, location_JS.mean(1))
 
 
 def latents(amortised: Amortised, x_J: Any, key: PRNGKeyArray, draws: int) -> np.ndarray:

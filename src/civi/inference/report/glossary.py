@@ -41,6 +41,8 @@ MEANINGS = {
     "test_perplexity": "Perplexity per word on test sentences; smaller is better.",
     "unigram_perplexity": "Perplexity of a model of single words, for comparison.",
     "mixing_share": "Share of the posterior variance that comes from the mixing; 0 for a Gaussian.",
+    "rate": "KL divergence of the posterior of z from its prior in nats, the mean over data; 0 if z is not used.",
+    "active_units": "Number of dimensions of z whose posterior mean varies between data, with a variance above 0.01.",
     "seed": "Seed of the random numbers.",
     "status": "How training ended.",
     "steps": "Training steps.",
