@@ -163,3 +163,22 @@ def test_mean_and_standard_error():
     mean, se = mean_and_se(np.array([1.0, 2.0, 6.0]))
     assert mean == pytest.approx(3.0)
     assert se == pytest.approx(np.sqrt(7.0) / np.sqrt(3.0))
+
+
+def narrow_theta():
+    """A q that is far too narrow and in the wrong place, so that its own importance weights miss most of p(x)."""
+    theta = exact_theta(0.5)
+    changes = {"noise": 0.2 * theta["noise"], "log_scale": theta["log_scale"] - 2}
+    return theta | changes | {"offset": theta["offset"] + 1.0}
+
+
+def test_draws_at_the_modes_make_the_evidence_exact_where_q_is_poor():
+    x = np.asarray(X, np.float32)
+    found = scores(*networks(narrow_theta()), x, jax.random.key(0), 1000, together=1, at_modes=True)
+    exact = -log_evidence()
+    np.testing.assert_allclose(found.neg_log_lik, exact, atol=0.2)
+    assert found.neg_log_lik.mean() == pytest.approx(exact.mean(), abs=0.05)
+    assert (found.neg_log_lik_by_q > exact + 1).all()
+    without = scores(*networks(narrow_theta()), x, jax.random.key(0), 1000, together=1)
+    np.testing.assert_array_equal(without.neg_log_lik, without.neg_log_lik_by_q)
+    np.testing.assert_allclose(without.neg_elbo, found.neg_elbo, rtol=1e-5)

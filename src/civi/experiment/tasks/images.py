@@ -58,9 +58,9 @@ class ImageTask(AutoencoderTask):
         test = self._test_bits()
         few = min(self.quick_images, len(test))
         chosen, count = (test, self.test_draws) if effort == "full" else (_some(test, few), self.quick_draws)
-        found = scores(posterior.family, posterior.decoder, chosen, keys[0], count, advance=advance)
+        found = scores(posterior.family, posterior.decoder, chosen, keys[0], count, at_modes=True, advance=advance)
         measures: dict[str, Any] = {"data": self.load().source, "test_images": len(chosen), "test_draws": count}
-        for name in ("neg_elbo", "neg_log_lik"):
+        for name in ("neg_elbo", "neg_log_lik", "neg_log_lik_by_q"):
             value, se = mean_and_se(getattr(found, name))
             entry = name if name == "neg_elbo" else f"test_{name}"
             measures |= {entry: value, f"{entry}_se": se}

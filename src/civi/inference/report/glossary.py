@@ -38,6 +38,7 @@ MEANINGS = {
     "test_sentences": "Number of test sentences that are measured.",
     "test_draws": "Latent draws for each test data point.",
     "test_neg_log_lik": "-log p(x) of a test data point in nats, by importance weighting; smaller is better.",
+    "test_neg_log_lik_by_q": "The same from draws of q alone, which is a looser bound.",
     "test_perplexity": "Perplexity per word on test sentences; smaller is better.",
     "unigram_perplexity": "Perplexity of a model of single words, for comparison.",
     "mixing_share": "Share of the posterior variance that comes from the mixing; 0 for a Gaussian.",
