@@ -86,8 +86,8 @@ class AutoencoderProblem(SemiImplicitProblem):
     ) -> tuple[SemiImplicit, LogProbEach]:
         x_N = self.data.batch(key, self.batch)
         x_N = shard(x_N if nu is None else nu.of(x_N), "outer")
-        weighted = t is not None and (self.warm_up is not None or self.kl_weight != 1)
-        likelihood_weight = 1 / self.weight(t) if weighted else 1.0
+        is_weighted = self.warm_up is not None or self.kl_weight != 1
+        likelihood_weight = 1 / self.weight(t) if is_weighted and t is not None else 1.0
         return self.family.given(x_N), lambda z_J: log_joint_each(self.decoder, x_N, z_J, likelihood_weight)
 
     def weight(self, t: Float[Array, ""]) -> Float[Array, ""]:
