@@ -62,6 +62,7 @@ def test_wrong_data_is_refused(failing, tmp_path, name):
             "update.l2 has a value for 'decoder', but the parameter groups of this task are mixing, scale",
         ),
         ("--set problem.warm_up=5", "problem.warm_up is only for autoencoders: leave it at none"),
+        ("--set problem.kl_weight=0.5", "problem.kl_weight is only for autoencoders: leave it at 1"),
         ("--set learning_rate=1", "unknown setting 'learning_rate': did you mean 'update.learning_rate'? known: "),
         ("--set tracker=none --set tracker.steps=3", "the chosen tracker has no settings: leave it out or choose"),
         ("--out EMPTY", "--out must not be empty: name a folder, or leave the option out"),

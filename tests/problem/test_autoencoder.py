@@ -1,5 +1,7 @@
 """Images, mini-batches of images, and their decoder against NumPy in float64."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -98,6 +100,19 @@ def test_some_of_a_batch_are_these_data_with_the_weight_of_the_step():
     some = Picked(jnp.asarray(index), jnp.full(3, 1 / 3))
     np.testing.assert_allclose(on_batch(problem, Z[:3], jnp.asarray(2.0), some), expected, rtol=1e-5)
     np.testing.assert_allclose([problem.weight(jnp.asarray(t)) for t in (1.0, 2.0, 5.0, 9.0)], [0.2, 0.4, 1, 1])
+
+
+def test_the_warm_up_ends_at_the_weight_of_the_kl():
+    """With weight 1/2 and a warm-up over 5 steps, the likelihood counts 5 times at step 2 and twice from step 5 on."""
+    problem = replace(image_problem(warm_up=5), kl_weight=0.5)
+    at_once = replace(image_problem(), kl_weight=0.5)
+    x = as64(problem.data.batch(KEY, 4))
+    prior, likelihood = stats.norm.logpdf(Z[:4]).sum(-1), reference(problem, x, Z[:4])
+    for one, t, times in [(problem, 2.0, 5), (problem, 5.0, 2), (problem, 9.0, 2), (at_once, 1.0, 2)]:
+        got = on_batch(one, Z[:4], jnp.asarray(t))
+        np.testing.assert_allclose(got, prior + times * likelihood, rtol=1e-5)
+        assert float(one.weight(jnp.asarray(t))) == pytest.approx(1 / times)
+    np.testing.assert_allclose(on_batch(problem, Z[:4]), prior + likelihood, rtol=1e-5)
 
 
 def test_batches_have_every_row_equally_often(problem):

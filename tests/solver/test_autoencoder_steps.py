@@ -146,6 +146,10 @@ def test_warm_up_of_another_target_is_refused():
         make_problem(Architecture(), star(), KEY, ProblemSettings(warm_up=3))
     with pytest.raises(SettingError, match=r"problem.warm_up must be at least 1, or none, not 0"):
         ProblemSettings(warm_up=0)
+    with pytest.raises(SettingError, match=r"kl_weight is only for autoencoders: leave it at 1"):
+        make_problem(Architecture(), star(), KEY, ProblemSettings(kl_weight=0.5))
+    with pytest.raises(SettingError, match=r"problem.kl_weight must be in \(0, 1\], not 0.0"):
+        ProblemSettings(kl_weight=0.0)
 
 
 def test_a_sketch_of_all_data_in_another_order_is_no_sketch(problem):

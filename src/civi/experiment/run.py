@@ -122,7 +122,7 @@ def _report(
             measures=_results_first(dict(shown_measures(metrics))),
             phases=posterior.phases | phases,
             settings=names | {row.name: row.value for row in plan.settings.listing()},
-            training_note=_warm_up_note(plan.settings),
+            training_note=_weight_note(plan.settings),
             fingerprints=options | _data_of(metrics) | found.fingerprints,
             code=loading(context.folder),
         )
@@ -141,12 +141,18 @@ def _data_of(metrics: dict[str, Any]) -> dict[str, str]:
     return {"data": str(metrics["data"])} if "data" in metrics else {}
 
 
-def _warm_up_note(settings: Any) -> str:
-    """What the objective of an autoencoder is during its warm-up; empty without one."""
-    steps = settings.problem.warm_up if isinstance(settings, Settings) else None
-    if steps is None:
+def _weight_note(settings: Any) -> str:
+    """What the objective of an autoencoder is if its KL term has a weight below 1; empty otherwise."""
+    if not isinstance(settings, Settings):
         return ""
-    return f"Before step {steps:,} log p(x | z) counts {steps:,} / step times, so that values there are higher."
+    steps, weight = settings.problem.warm_up, settings.problem.kl_weight
+    notes = [f"log p(x | z) counts {1 / weight:.3g} times, because the KL term has weight {weight:g}."] * (weight != 1)
+    if steps is not None:
+        again = " more" if notes else ""
+        notes.append(
+            f"Before step {steps:,} log p(x | z) counts {steps:,} / step times{again}, so values are higher there."
+        )
+    return " ".join(notes)
 
 
 def _check_same_run(plan: Plan, folder: Path) -> None:

@@ -91,8 +91,7 @@ class Settings:
         """Reject sample sizes and a pilot that do not fit this source (a target, or the data of an autoencoder)."""
         self._check_groups()
         if not isinstance(self.family, Autoencoding):
-            without = self.problem.warm_up is None
-            require(without, "problem.warm_up is only for autoencoders: leave it at none")
+            self.problem.check_posterior()
             return check_batch(source, self.problem.batch)
         solver, batch, outer = self.solver, self.problem.batch, self.outer_samples()
         trains_decoder = not isinstance(solver, PathwiseSolver) or solver.objective.trains_decoder

@@ -141,18 +141,25 @@ def _for_sentences(shape: TextArchitecture, words: int, key: PRNGKeyArray) -> tu
 @self_checking
 @dataclass(frozen=True)
 class ProblemSettings:
-    """How a problem uses its data. An autoencoder needs a batch size; only an autoencoder can have a warm-up."""
+    """How a problem uses its data. An autoencoder needs a batch size; only an autoencoder can weigh its KL term."""
 
     batch: Annotated[int | None, "Mini-batch size, in rows of data per step; none: all rows."] = None
     warm_up: Annotated[
-        int | None, "Steps over which the weight of an autoencoder's KL term grows to 1; none: no warm-up."
+        int | None, "Steps over which the weight of an autoencoder's KL term grows to kl_weight; none: no warm-up."
     ] = None
+    kl_weight: Annotated[float, "Weight of an autoencoder's KL term in training; below 1, z carries more."] = 1.0
 
     def __post_init__(self) -> None:
         check_settings(self, "problem")
         require(self.batch is None or self.batch >= 1, f"problem.batch must be at least 1, or none, not {self.batch}")
         enough = self.warm_up is None or self.warm_up >= 1
         require(enough, f"problem.warm_up must be at least 1, or none, not {self.warm_up}")
+        require(0 < self.kl_weight <= 1, f"problem.kl_weight must be in (0, 1], not {self.kl_weight}")
+
+    def check_posterior(self) -> None:
+        """Raise an error if a setting that only an autoencoder can use is set."""
+        require(self.warm_up is None, "problem.warm_up is only for autoencoders: leave it at none")
+        require(self.kl_weight == 1, "problem.kl_weight is only for autoencoders: leave it at 1")
 
 
 def make_problem(
@@ -164,15 +171,15 @@ def make_problem(
         architecture: of the family; an `Autoencoding` makes an autoencoder, any other a posterior.
         source: a target, or the data of an autoencoder.
         key: draws the weights.
-        settings: batch size and warm-up; by default all data and no warm-up.
+        settings: batch size, warm-up and weight of the KL; by default all data, no warm-up and weight 1.
     """
     settings = settings or ProblemSettings()
     if not isinstance(architecture, Autoencoding):
-        without = settings.warm_up is None
-        require(without, "problem.warm_up is only for autoencoders: leave it at none")
+        settings.check_posterior()
         return PosteriorProblem(architecture.init(source.dim, key), source, settings.batch)
     require(settings.batch is not None, "an autoencoder sees a batch of data in each step: set problem.batch")
     encoder, decoder = architecture.networks(source, key)
     if isinstance(architecture, TextArchitecture):
         source = replace(source, dropout=architecture.word_dropout)
-    return AutoencoderProblem(encoder, decoder, source, architecture.latent_dim, settings.batch or 1, settings.warm_up)
+    sizes = architecture.latent_dim, settings.batch or 1
+    return AutoencoderProblem(encoder, decoder, source, *sizes, settings.warm_up, settings.kl_weight)

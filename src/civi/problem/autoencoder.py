@@ -45,8 +45,8 @@ class AutoencoderProblem(SemiImplicitProblem):
 
     neg_elbo is per datum; multiply it by the number of rows (the paper's N) for the whole data set. Every datum has
     J / batch of the J outer samples, with those of one datum adjacent. Over the first `warm_up` steps (None: no
-    warm-up) the KL to the prior has weight t / warm_up and log p(x | z) has weight 1, so that the scale of the
-    gradients, which Adam normalises by, hardly changes.
+    warm-up) the KL to the prior has weight kl_weight t / warm_up, and kl_weight afterwards. log p(x | z) has weight 1,
+    so that the scale of the gradients, which Adam normalises by, hardly changes.
     """
 
     family: Amortised
@@ -55,6 +55,7 @@ class AutoencoderProblem(SemiImplicitProblem):
     dim: int = constant(static=True)
     batch: int = constant(static=True)
     warm_up: int | None = eqx.field(static=True, default=None)
+    kl_weight: float = eqx.field(static=True, default=1.0)
 
     def __check_init__(self) -> None:
         require(self.batch >= 1, f"problem.batch must be at least 1, not {self.batch}")
@@ -85,12 +86,14 @@ class AutoencoderProblem(SemiImplicitProblem):
     ) -> tuple[SemiImplicit, LogProbEach]:
         x_N = self.data.batch(key, self.batch)
         x_N = shard(x_N if nu is None else nu.of(x_N), "outer")
-        likelihood_weight = 1 / self.weight(t) if self.warm_up and t is not None else 1.0
+        is_weighted = self.warm_up is not None or self.kl_weight != 1
+        likelihood_weight = 1 / self.weight(t) if is_weighted and t is not None else 1.0
         return self.family.given(x_N), lambda z_J: log_joint_each(self.decoder, x_N, z_J, likelihood_weight)
 
     def weight(self, t: Float[Array, ""]) -> Float[Array, ""]:
         """The weight of the KL to the prior at step t."""
-        return jnp.minimum(t / self.warm_up, 1.0) if self.warm_up else jnp.ones(())
+        risen = jnp.minimum(t / self.warm_up, 1.0) if self.warm_up else jnp.ones(())
+        return self.kl_weight * risen
 
 
 def log_joint_each(

@@ -10,7 +10,7 @@ from typing import Any
 from civi.files import write_json
 from civi.page import Column, Html, Section, Table, tag
 
-FILE = "sentences.json"
+FILE, EMPTY = "sentences.json", "(no words)"
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,8 @@ def _reconstructions(found: Sentences) -> Html:
     columns = [Column("test sentence", numeric=False)]
     columns += [Column(f"decoded draw {i + 1}", numeric=False) for i in range(draws)]
     caption = "Reconstructions: test sentences, and the most likely words for draws of their posteriors"
-    return Table("reconstructions", caption, columns, found.reconstructions).element()
+    rows = [[line or EMPTY for line in row] for row in found.reconstructions]
+    return Table("reconstructions", caption, columns, rows).element()
 
 
 def _interpolations(found: Sentences) -> list[Any]:
@@ -64,7 +65,7 @@ def _interpolations(found: Sentences) -> list[Any]:
     if not found.interpolations:
         return []
     lists = [
-        tag("ol", tag("li", tag("em", first)), [tag("li", line) for line in between], tag("li", tag("em", last)))
+        tag("ol", tag("li", tag("em", first)), [tag("li", line or EMPTY) for line in between], tag("li", tag("em", last)))
         for first, *between, last in found.interpolations
     ]
     text = "Two test sentences in italics, and between them the most likely words on the line between their latents."
@@ -74,4 +75,4 @@ def _interpolations(found: Sentences) -> list[Any]:
 def _prior(found: Sentences) -> list[Any]:
     if not found.prior:
         return []
-    return [tag("h3", "Draws from the prior"), tag("ul", [tag("li", line) for line in found.prior])]
+    return [tag("h3", "Draws from the prior"), tag("ul", [tag("li", line or EMPTY) for line in found.prior])]
