@@ -16,7 +16,7 @@ from civi.cli import main as cli
 from civi.cli.fit import check_options
 from civi.errors import CiviError, SettingError
 from civi.experiment.plan import Plan
-from civi.experiment.recipes import METHODS
+from civi.experiment.recipes import GROUPS
 from civi.experiment.tasks import OWN_DATA, find_task
 from doc_pages import PAGES, ROOT, civi_commands, shell_lines
 
@@ -55,8 +55,8 @@ def check(command: str, table: Path) -> None:
         task = find_task(options["task"], data=table if options["data"] else None, **data)
         solvers = options.get("solvers", options.get("solver"))
         settings = options["recipe"], 0, options["steps"], options["set_"] or []
-        if solvers == "all":
-            assert any(serves(task, solver, *settings) for solver in METHODS)
+        if solvers in GROUPS:
+            assert any(serves(task, solver, *settings) for solver in GROUPS[solvers])
         else:
             for solver in solvers.split(","):
                 Plan.make(task, solver, *settings)
@@ -73,7 +73,7 @@ def prints_only(arguments: list[str]) -> bool:
 
 
 def serves(task, solver: str, *settings) -> bool:
-    """Whether a solver can serve a task; `--solvers all` leaves out one that cannot."""
+    """Whether a solver can serve a task; a group of solvers leaves out one that cannot."""
     try:
         Plan.make(task, solver, *settings)
     except SettingError:
