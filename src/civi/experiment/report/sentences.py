@@ -65,7 +65,7 @@ def _interpolations(found: Sentences) -> list[Any]:
     if not found.interpolations:
         return []
     lists = [
-        tag("ol", tag("li", tag("em", first)), [tag("li", line or EMPTY) for line in between], tag("li", tag("em", last)))
+        tag("ol", tag("li", tag("em", first)), _items(between), tag("li", tag("em", last)))
         for first, *between, last in found.interpolations
     ]
     text = "Two test sentences in italics, and between them the most likely words on the line between their latents."
@@ -75,4 +75,8 @@ def _interpolations(found: Sentences) -> list[Any]:
 def _prior(found: Sentences) -> list[Any]:
     if not found.prior:
         return []
-    return [tag("h3", "Draws from the prior"), tag("ul", [tag("li", line or EMPTY) for line in found.prior])]
+    return [tag("h3", "Draws from the prior"), tag("ul", _items(found.prior))]
+
+
+def _items(lines: list[str]) -> list[Html]:
+    return [tag("li", line or EMPTY) for line in lines]
