@@ -268,17 +268,19 @@ def test_the_gradient_of_the_reader_is_that_of_a_plain_loop(networks):
         np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
 
 
-def test_the_most_likely_words_are_chosen_one_by_one_and_padding_never(decoder):
+@pytest.mark.parametrize("never", [(), (2, 5)])
+def test_the_most_likely_words_are_chosen_one_by_one_and_padding_never(decoder, never):
     bias = np.where(np.arange(VOCABULARY) == 0, 50, 0).astype(np.float32)
     chaotic = (jnp.asarray(bias), 9 * decoder.weight, 9 * decoder.recurrent.from_input)
     eager = eqx.tree_at(lambda d: (d.bias, d.weight, d.recurrent.from_input), decoder, chaotic)
     z = np.random.default_rng(3).normal(size=(4, LATENTS)) * 3
-    got = np.asarray(eager.most_likely(jnp.asarray(z, jnp.float32), 6))
+    got = np.asarray(eager.most_likely(jnp.asarray(z, jnp.float32), 6, never))
     for row, at in zip(got, z, strict=True):
         chosen = [0]
         for _ in range(6):
             state = lstm64(eager.recurrent, chosen, at)[-1]
-            chosen.append(1 + int(np.argmax((state @ as64(eager.weight) + as64(eager.bias))[1:])))
+            logit = state @ as64(eager.weight) + as64(eager.bias)
+            chosen.append(max(set(range(1, VOCABULARY)) - set(never), key=lambda word, logit=logit: logit[word]))
         assert row.tolist() == chosen[1:]
     assert len(np.unique(got, axis=0)) > 1
 

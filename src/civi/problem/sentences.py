@@ -125,13 +125,19 @@ class SentenceDecoder(eqx.Module):
         log_p_N = log_softmax_at(self.weight, self.bias, input_N, words_JT.T.ravel(), inside_TJ.ravel())
         return log_p_N.reshape(inside_TJ.shape).sum(0)
 
-    def most_likely(self, z_J: Float[Array, "J D"], longest: int) -> Int[Array, "J T"]:
-        """Greedy decoding: at each position, the most likely word given the words before it."""
+    def most_likely(self, z_J: Float[Array, "J D"], longest: int, never: tuple[int, ...] = ()) -> Int[Array, "J T"]:
+        """Greedy decoding: at each position, the most likely word given the words before it.
+
+        Args:
+            z_J: latents.
+            longest: number of words.
+            never: words that are not chosen; neither is padding.
+        """
 
         def step(carry: tuple[State, Array], _: None) -> tuple[tuple[State, Array], Array]:
             state = self.recurrent.advance(*carry, self._further(z_J))
             logit_J = self._with_latent(state.hidden_J, z_J) @ self.weight + self.bias
-            word_J = jnp.argmax(logit_J.at[:, START].set(-jnp.inf), axis=1)
+            word_J = jnp.argmax(logit_J.at[:, jnp.array([START, *never])].set(-jnp.inf), axis=1)
             return (state, word_J), word_J
 
         start = (self.recurrent.begin(len(z_J)), jnp.full(len(z_J), START))

@@ -55,7 +55,9 @@ def _reconstructions(found: Sentences) -> Html:
     draws = max((len(row) for row in found.reconstructions), default=1) - 1
     columns = [Column("test sentence", numeric=False)]
     columns += [Column(f"decoded draw {i + 1}", numeric=False) for i in range(draws)]
-    caption = "Reconstructions: test sentences, and the most likely words for draws of their posteriors"
+    caption = (
+        "Reconstructions: test sentences, and the most likely words (other than <unk>) for draws of their posteriors"
+    )
     rows = [[line or EMPTY for line in row] for row in found.reconstructions]
     return Table("reconstructions", caption, columns, rows).element()
 
@@ -65,14 +67,21 @@ def _interpolations(found: Sentences) -> list[Any]:
     if not found.interpolations:
         return []
     lists = [
-        tag("ol", tag("li", tag("em", first)), [tag("li", line or EMPTY) for line in between], tag("li", tag("em", last)))
+        tag("ol", tag("li", tag("em", first)), _items(between), tag("li", tag("em", last)))
         for first, *between, last in found.interpolations
     ]
-    text = "Two test sentences in italics, and between them the most likely words on the line between their latents."
+    text = (
+        "Two test sentences in italics, and between them the most likely words (other than <unk>) for points on the "
+        "line between their latents."
+    )
     return [tag("h3", "Interpolations"), tag("p", text), *lists]
 
 
 def _prior(found: Sentences) -> list[Any]:
     if not found.prior:
         return []
-    return [tag("h3", "Draws from the prior"), tag("ul", [tag("li", line or EMPTY) for line in found.prior])]
+    return [tag("h3", "Draws from the prior"), tag("ul", _items(found.prior))]
+
+
+def _items(lines: list[str]) -> list[Html]:
+    return [tag("li", line or EMPTY) for line in lines]

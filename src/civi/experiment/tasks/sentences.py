@@ -114,8 +114,9 @@ class SentenceTask(AutoencoderTask):
         draw_latents(np.moveaxis(z, 1, 0), folder / "latents.png", "sentence")
 
     def _most_likely(self, posterior: AmortisedPosterior, z: np.ndarray) -> list[str]:
-        """The sentences of the most likely words for these latents."""
-        return self._decoded(np.asarray(_most_likely(posterior.decoder, jnp.asarray(z), self.shown_words)))
+        """The sentences of the most likely words for these latents, unknown words apart."""
+        unknown = self.load().vocabulary.index(UNKNOWN)
+        return self._decoded(np.asarray(_most_likely(posterior.decoder, jnp.asarray(z), self.shown_words, unknown)))
 
     def _decoded(self, words: np.ndarray) -> list[str]:
         return [decode(row, self.load().vocabulary) for row in words]
@@ -144,8 +145,8 @@ class SentenceTask(AutoencoderTask):
 
 
 @eqx.filter_jit
-def _most_likely(decoder: Any, z: Array, longest: int) -> Array:
-    return decoder.most_likely(z, longest)
+def _most_likely(decoder: Any, z: Array, longest: int, unknown: int) -> Array:
+    return decoder.most_likely(z, longest, never=(unknown,))
 
 
 def sentences(name: str) -> SentenceTask:
