@@ -4,7 +4,8 @@
 
 RUN is the folder of a `civi run mnist`. Its decoder is held fixed. For each of some random test images, a diagonal
 Gaussian, a full Gaussian and a semi-implicit q are fitted to the posterior of that image alone. log p(x) is a sum over
-a fine grid if z is in R^2; otherwise it comes from a large importance sample. Nats, mean and standard error over images.
+a fine grid if z is in R^2, and otherwise comes from a large importance sample. All figures are in nats, with the mean
+and the standard error over images.
 """
 
 from __future__ import annotations

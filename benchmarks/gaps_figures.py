@@ -1,4 +1,4 @@
-"""Figures of autoencoders with z in R^2: the latent plane, and the exact posteriors of single images beside fitted q."""
+"""Figures of autoencoders with z in R^2: the latent plane, and exact posteriors of single images beside fitted ones."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from civi.estimate.log_ratio import log_density
 from civi.experiment.report.figure_file import save_figure
 
 matplotlib.use("Agg")
-SIDE, TILES, POINTS, INNER, DPI = 28, 21, 120, 20_000, 110
+SIDE, TILES, POINTS, INNER, DPI = 28, 21, 120, 20_000, 90
 HALF_WIDTH = 6.0
 ENCLOSED = (0.95, 0.5)
 FILLED, LINES = ("#c6dbef", "#6baed6"), "#d55e00"
@@ -63,7 +63,9 @@ def draw_posteriors(
             log_q_M = _log_q(posterior.given(x_N[n][None]), None, z_M) if fitted is None else _log_q(*fitted[:2], z_M)
             shape = (POINTS, POINTS)
             ax.contourf(*sides, log_p_M.reshape(shape), levels=_levels(log_p_M, top=True), colors=FILLED)
-            ax.contour(*sides, log_q_M.reshape(shape), levels=_levels(log_q_M), colors=LINES, linewidths=1)
+            ax.contour(
+                *sides, log_q_M.reshape(shape), levels=_levels(log_q_M), linewidths=1, colors=LINES, linestyles="solid"
+            )
             ax.tick_params(labelsize=6)
             if not row:
                 ax.set_title(f"gap of the diagonal Gaussian {gap_N[n]:.1f}", fontsize=8)
@@ -78,15 +80,15 @@ def of_datum(fitted: measure.Fitted, n: int) -> measure.Fitted:
 
 
 def _exact(posterior: Any, x: jax.Array) -> tuple[np.ndarray, jax.Array, tuple[np.ndarray, np.ndarray]]:
-    """log p(x, z) on a grid around the region that holds all but 1e-3 of the posterior, its points and its two sides."""
-    ends = (-HALF_WIDTH, HALF_WIDTH), (-HALF_WIDTH, HALF_WIDTH)
+    """log p(x, z) on a grid around the region that holds 0.999 of the posterior, its points and its sides."""
+    ends = [(-HALF_WIDTH, HALF_WIDTH)] * 2
     for _ in range(3):
         sides = np.linspace(*ends[0], POINTS), np.linspace(*ends[1], POINTS)
         z_M = jnp.stack(jnp.meshgrid(*(jnp.asarray(side) for side in sides)), -1).reshape(-1, 2)
         log_p_M = np.asarray(measure.log_joint_table(posterior.decoder, x[None], z_M)[0])
         inside = np.asarray(z_M)[log_p_M > _level(log_p_M, 0.999)]
         margin = 0.15 * np.ptp(inside, axis=0) + 2 * np.array([np.diff(side)[0] for side in sides])
-        ends = tuple(zip(inside.min(0) - margin, inside.max(0) + margin, strict=True))
+        ends = list(zip(inside.min(0) - margin, inside.max(0) + margin, strict=True))
     return log_p_M, z_M, sides
 
 

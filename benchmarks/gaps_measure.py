@@ -74,7 +74,7 @@ class Fitted(NamedTuple):
 @eqx.filter_jit
 def fit(
     architecture: Architecture,
-    solver: PathwiseSolver,
+    solver: Any,
     decoder: Decoder,
     x_N: Float[Array, "N X"],
     frame_N: Frame,
@@ -83,6 +83,14 @@ def fit(
     """Fit a family to the posterior of every datum, and evaluate its ELBO.
 
     The ELBO is a lower bound in expectation: log q(z) is the safe mean over INNER inner samples.
+
+    Args:
+        architecture: of the family.
+        solver: how a family is fitted.
+        decoder: the decoder, which is not changed.
+        x_N: the data.
+        frame_N: the coordinates in which the family of every datum starts.
+        key: random key.
     """
 
     def one(x: Array, frame: Frame, key: PRNGKeyArray) -> SemiImplicit:
