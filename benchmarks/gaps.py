@@ -1,8 +1,8 @@
 """What the posteriors of an autoencoder lose against log p(x): approximation and amortisation gaps of test images.
 
-    python benchmarks/gaps.py RUN [RUN ...] [--images 50] [--longer 1] [--figures DIR]
+    python benchmarks/gaps.py RUN [RUN ...] [--images 50] [--part test] [--longer 1] [--figures DIR]
 
-RUN is the folder of a `civi run mnist`. Its decoder is held fixed. For each of some random test images, a diagonal
+RUN is the folder of a `civi run mnist`. Its decoder is held fixed. For each of some random images, a diagonal
 Gaussian, a full Gaussian and a semi-implicit q are fitted to the posterior of that image alone. log p(x) is a sum over
 a fine grid if z is in R^2, and otherwise comes from a large importance sample. All figures are in nats, with the mean
 and the standard error over images.
@@ -44,12 +44,12 @@ class Found(NamedTuple):
         return np.asarray(self.fits[name].elbo)
 
 
-def chosen_images(count: int) -> tuple[jax.Array, jax.Array]:
-    """A fixed random subset of the test images, and as many as OTHERS others, whose latents are starting points."""
-    test = LOADERS["mnist"]().test
-    order = np.random.default_rng(1).permutation(len(test))
+def chosen_images(count: int, part: str) -> tuple[jax.Array, jax.Array]:
+    """A fixed random subset of the test or training images, and OTHERS others, whose latents are starting points."""
+    images = getattr(LOADERS["mnist"](), part)
+    order = np.random.default_rng(1).permutation(len(images))
     some, others = order[:count], order[count : count + OTHERS]
-    return jnp.asarray(test[some], float), jnp.asarray(test[others], float)
+    return jnp.asarray(images[some], float), jnp.asarray(images[others], float)
 
 
 def measured(posterior: Any, x_N: jax.Array, others: jax.Array, longer: int = 1) -> Found:
@@ -84,8 +84,10 @@ def evidence(fitted: measure.Fitted, decoder: Any, x_N: jax.Array, key: jax.Arra
     """log p(x) of every image, and a sentence that says how exact it is."""
     if fitted.frame.location.shape[1] == 2:
         grid = measure.plane(HALF_WIDTH, STEP)
-        fine, coarse = (np.asarray(measure.quadrature(decoder, x_N, z)) for z in (grid, grid[::2, ::2]))
-        return fine, f"grid of step {STEP}; twice the step changes log p by at most {abs(fine - coarse).max():.1g}"
+        first, second = (measure.quadrature(decoder, x_N, z) for z in (grid, grid + STEP / 2))
+        apart = float(abs(first - second).max())
+        words = f"two interleaved grids of step {STEP} differ by at most {apart:.1g}"
+        return np.asarray(jnp.logaddexp(first, second) - jnp.log(2)), words
     first, second = (measure.importance(fitted, decoder, x_N, one) for one in jax.random.split(key))
     apart, effective = np.asarray(first.log_p - second.log_p), float(np.median(first.effective))
     words = f"two importance samples differ by {np.sqrt((apart**2).mean()):.2g} (root mean square over images), median"
@@ -113,10 +115,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("runs", nargs="+", type=Path)
     parser.add_argument("--images", type=int, default=50)
+    parser.add_argument("--part", choices=("test", "train"), default="test", help="where the images come from")
     parser.add_argument("--longer", type=int, default=1, help="factor of the steps of every fit")
     parser.add_argument("--figures", type=Path, help="folder for figures of runs in R^2")
     asked = parser.parse_args()
-    x_N, others = chosen_images(asked.images)
+    x_N, others = chosen_images(asked.images, asked.part)
     for run in asked.runs:
         begun = time.process_time()
         posterior = civi.load(run / "posterior.civi")

@@ -18,7 +18,7 @@ from civi.estimate.log_ratio import log_density
 from civi.experiment.report.figure_file import save_figure
 
 matplotlib.use("Agg")
-SIDE, TILES, POINTS, INNER, DPI = 28, 21, 120, 20_000, 90
+SIDE, TILES, POINTS, INNER, DPI = 28, 21, 120, 20_000, 80
 HALF_WIDTH = 6.0
 ENCLOSED = (0.95, 0.5)
 FILLED, LINES = ("#c6dbef", "#6baed6"), "#d55e00"
@@ -86,7 +86,7 @@ def _exact(posterior: Any, x: jax.Array) -> tuple[np.ndarray, jax.Array, tuple[n
         sides = np.linspace(*ends[0], POINTS), np.linspace(*ends[1], POINTS)
         z_M = jnp.stack(jnp.meshgrid(*(jnp.asarray(side) for side in sides)), -1).reshape(-1, 2)
         log_p_M = np.asarray(measure.log_joint_table(posterior.decoder, x[None], z_M)[0])
-        inside = np.asarray(z_M)[log_p_M > _level(log_p_M, 0.999)]
+        inside = np.asarray(z_M)[log_p_M >= _level(log_p_M, 0.999)]
         margin = 0.15 * np.ptp(inside, axis=0) + 2 * np.array([np.diff(side)[0] for side in sides])
         ends = list(zip(inside.min(0) - margin, inside.max(0) + margin, strict=True))
     return log_p_M, z_M, sides
