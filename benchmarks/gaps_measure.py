@@ -142,9 +142,11 @@ def log_joint_table(decoder: Decoder, x_N: Array, z_M: Float[Array, "M D"]) -> F
     return jax.vmap(lambda x: log_joint_each(decoder, jnp.broadcast_to(x, (len(z_M), x.size)), z_M))(x_N)
 
 
+@eqx.filter_jit
 def likeliest(decoder: Decoder, x_N: Array, z_M: Float[Array, "M D"], frame_N: Frame) -> Frame:
     """The frames with their locations moved to the z_m with the highest log p(x_n, z_m)."""
-    return frame_N._replace(location=z_M[log_joint_table(decoder, x_N, z_M).argmax(1)])
+    best_N = jax.lax.map(lambda x: log_joint_table(decoder, x[None], z_M)[0].argmax(), x_N)
+    return frame_N._replace(location=z_M[best_N])
 
 
 def gaussian_frame(fitted: Fitted) -> Frame:
