@@ -1,0 +1,97 @@
+"""Mean and standard deviation over seeds of finished runs; and the CPU time of a step, for runs of equal seconds.
+
+    python benchmarks/seeds.py RUN [RUN ...] [--draws 200] [--measures neg_elbo,test_neg_log_lik,mixing_share]
+    python benchmarks/seeds.py --clock mnist "mfvb family.latent_dim=2" "civi family.latent_dim=2" [...]
+
+RUN is the folder of a `civi run`. Runs whose settings differ in the seed alone are one row. With --draws, autoencoders
+are evaluated anew on all test data with so many draws each, which needs only posterior.civi. With --clock TASK, every
+argument is a solver with its settings, whose CPU milliseconds per step are measured: unlike wall time, they hardly
+depend on other jobs of the machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from civi import load
+from civi.errors import require
+from civi.experiment.plan import Plan
+from civi.experiment.tasks import find_task
+from field_measure import steps_in
+
+CLOCKED = 100.0
+SHOWN = "neg_elbo,test_neg_log_lik,mixing_share"
+
+
+class Row(NamedTuple):
+    """Runs that differ in the seed alone: the name of the first folder, their steps, and the measures of each seed."""
+
+    name: str
+    steps: int
+    measures: dict[int, dict[str, Any]]
+
+
+def grouped(folders: Sequence[Path], draws: int | None = None) -> list[Row]:
+    """The rows, in the order of their first runs, with measures from metrics.json or from new draws."""
+    rows: dict[str, Row] = {}
+    for folder in folders:
+        config = json.loads((folder / "config.json").read_text())
+        task, seed, steps = config["task"], config.pop("seed"), config["settings"]["steps"]
+        row = rows.setdefault(json.dumps(config, sort_keys=True), Row(folder.name, steps, {}))
+        require(seed not in row.measures, f"{folder} is another run of these settings and this seed: give it once")
+        written = None if draws else json.loads((folder / "metrics.json").read_text())
+        row.measures[seed] = written or evaluated(folder, task, draws or 1)
+    return list(rows.values())
+
+
+def evaluated(folder: Path, task: str, draws: int) -> dict[str, Any]:
+    """The measures of an autoencoder on all test data with this many draws each."""
+    keys = jax.random.split(jax.random.key(0))
+    return replace(find_task(task), test_draws=draws).evaluate(load(folder / "posterior.civi"), keys, "full").measures
+
+
+def cell(values: Sequence[float]) -> str:
+    """Mean ± standard deviation over seeds, or the value of a single seed."""
+    return f"{np.mean(values):.2f}" + (f" ± {np.std(values, ddof=1):.2f}" if len(values) > 1 else "")
+
+
+def table(rows: Sequence[Row], measures: Sequence[str]) -> str:
+    """The rows as a Markdown table."""
+    lines = [f"| first run | seeds | steps | {' | '.join(measures)} |", "|---" * (3 + len(measures)) + "|"]
+    for name, steps, by_seed in rows:
+        cells = [cell([run[measure] for run in by_seed.values()]) for measure in measures]
+        lines.append(f"| {name} | {len(by_seed)} | {steps} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def milliseconds(task: str, words: str) -> float:
+    """CPU milliseconds per step of a solver with settings, such as "civi samples.inner=50"."""
+    solver, *assignments = words.split()
+    return 1e3 * CLOCKED / steps_in(Plan.make(task, solver, "default", 0, None, assignments), CLOCKED)
+
+
+def main() -> None:
+    """Print a table of runs, or the CPU time of a step of every solver."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("runs", nargs="+")
+    parser.add_argument("--draws", type=int, help="evaluate autoencoders anew, with so many draws per test datum")
+    parser.add_argument("--clock", metavar="TASK", help="measure the CPU time of a step on this task")
+    parser.add_argument("--measures", default=SHOWN, help="names of metrics.json, separated by commas")
+    asked = parser.parse_args()
+    if asked.clock is None:
+        print(table(grouped([Path(run) for run in asked.runs], asked.draws), asked.measures.split(",")))
+        return
+    for words in asked.runs:
+        print(f"{milliseconds(asked.clock, words):.2f} CPU ms per step: {words}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
