@@ -81,17 +81,18 @@ def measured(posterior: Any, x_N: jax.Array, others: jax.Array, longer: int = 1)
 
 
 def evidence(fitted: measure.Fitted, decoder: Any, x_N: jax.Array, key: jax.Array) -> tuple[np.ndarray, str]:
-    """log p(x) of every image, and a sentence that says how exact it is."""
+    """log p(x) of every image from two halves, and a sentence that says how far they are apart."""
     if fitted.frame.location.shape[1] == 2:
         grid = measure.plane(HALF_WIDTH, STEP)
-        first, second = (measure.quadrature(decoder, x_N, z) for z in (grid, grid + STEP / 2))
-        apart = float(abs(first - second).max())
-        words = f"two interleaved grids of step {STEP} differ by at most {apart:.1g}"
-        return np.asarray(jnp.logaddexp(first, second) - jnp.log(2)), words
-    first, second = (measure.importance(fitted, decoder, x_N, one) for one in jax.random.split(key))
-    apart, effective = np.asarray(first.log_p - second.log_p), float(np.median(first.effective))
-    words = f"two importance samples differ by {np.sqrt((apart**2).mean()):.2g} (root mean square over images), median"
-    return np.asarray(jnp.logaddexp(first.log_p, second.log_p) - jnp.log(2)), f"{words} effective share {effective:.2f}"
+        halves = [measure.quadrature(decoder, x_N, z) for z in (grid, grid + STEP / 2)]
+        words = f"two interleaved grids of step {STEP} differ by at most {abs(halves[0] - halves[1]).max():.1g}"
+    else:
+        found = [measure.importance(fitted, decoder, x_N, one) for one in jax.random.split(key)]
+        halves = [sample.log_p for sample in found]
+        apart, effective = jnp.sqrt(((halves[0] - halves[1]) ** 2).mean()), jnp.median(found[0].effective)
+        words = f"two importance samples differ by {apart:.2g} (root mean square over images), median effective share "
+        words += f"{effective:.2f}"
+    return np.asarray(jnp.logaddexp(*halves) - jnp.log(2)), words
 
 
 def cell(values: np.ndarray) -> str:

@@ -55,7 +55,8 @@ def grouped(folders: Sequence[Path], draws: int | None = None) -> list[Row]:
 def evaluated(folder: Path, task: str, draws: int) -> dict[str, Any]:
     """The measures of an autoencoder on all test data with this many draws each."""
     keys = jax.random.split(jax.random.key(0))
-    return replace(find_task(task), test_draws=draws).evaluate(load(folder / "posterior.civi"), keys, "full").measures
+    found: Any = find_task(task)
+    return replace(found, test_draws=draws).evaluate(load(folder / "posterior.civi"), keys, "full").measures
 
 
 def cell(values: Sequence[float]) -> str:
