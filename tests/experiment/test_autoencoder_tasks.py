@@ -361,7 +361,7 @@ def test_default_gives_all_solvers_the_same_batches(task):
     assert len({one.solver.samples.inner for name, one in every.items() if name not in explicit}) == 1
     adam = [one.solver.update for one in every.values() if getattr(one.solver.update, "rule", "") == "adam"]
     assert len(adam) > 4
-    decay = (1e-3, 0.0) if task == "ptb" else (2e-3, PerGroup.of(mixing=0.1, scale=0.1, decoder=0.0))
+    decay = (4e-3, 0.0) if task == "ptb" else (2e-3, PerGroup.of(mixing=0.1, scale=0.1, decoder=0.0))
     assert {(update.learning_rate, update.l2) for update in adam} == {decay}
 
 

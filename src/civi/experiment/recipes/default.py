@@ -22,9 +22,9 @@ Autoencoders: the noise enters at the last hidden layer, where a pair costs litt
     Images use small batches, Adam 2e-3 and a warm-up. Without warm-up, a dimension of z occasionally collapses in the
     first steps and never recovers. Weight decay on the encoder, but not on the decoder, prevents the encoder from
     memorising the training images.
-    Text uses Adam 4e-3. An LSTM decoder learns to ignore z unless z is informative early and cheap: the encoder pools
-    the hidden states of all words by their maximum and starts with little noise, z enters the logits of the words as
-    well as the gates, and the KL term has weight 0.25 after a warm-up. Measures always have weight 1.
+    Text uses Adam 4e-3. So that its LSTM decoder does not learn to ignore z, the encoder pools the hidden states of all
+    words by their maximum and starts with little noise, z enters the logits of the words as well as the gates, and the
+    KL term has weight 0.25 after a warm-up. Measures always have weight 1.
 """
 
 from __future__ import annotations
