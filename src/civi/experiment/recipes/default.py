@@ -21,7 +21,7 @@ Autoencoders: the noise enters at the last hidden layer, where a pair costs litt
     depend on x. There is no tracker: keeping a batch for several steps costs more than tracking gains.
     Images use small batches, Adam 2e-3 and a warm-up. Without warm-up, a dimension of z occasionally collapses in the
     first steps and never recovers. Weight decay on the encoder, but not on the decoder, prevents the encoder from
-    memorising the training images.
+    memorising the training images. Smooth activations (silu) make both networks better than relu.
     Text uses Adam 4e-3. So that its LSTM decoder does not learn to ignore z, the encoder pools the hidden states of all
     words by their maximum and starts with little noise, z enters the logits of the words as well as the gates, and the
     KL term has weight 0.25 after a warm-up. Measures always have weight 1.
@@ -55,8 +55,8 @@ class Autoencoding(NamedTuple):
 
 
 IMAGES = Autoencoding(
-    ImageArchitecture(noise_layer=2, conditional="scaled"),
-    165_000,
+    ImageArchitecture(noise_layer=2, conditional="scaled", activation="silu"),
+    137_000,
     Samples(outer=100, inner=10),
     ProblemSettings(batch=100, warm_up=1000),
     FirstOrder(learning_rate=2e-3, l2=PerGroup.of(mixing=0.1, scale=0.1, decoder=0.0)),
