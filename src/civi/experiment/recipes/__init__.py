@@ -32,8 +32,9 @@ def settings_for(task: str, solver: str, recipe: str) -> Settings | Nuts:
         solver: name of the solver, or nuts.
         recipe: name of the recipe. It is an error if the recipe has no settings for this solver and task.
     """
-    if solver not in METHODS:
-        raise unknown("solver", solver, METHODS)
+    known = (*SOLVERS, NUTS)
+    if solver not in known:
+        raise unknown("solver", solver, known)
     if recipe not in RECIPES:
         raise unknown("recipe", recipe, RECIPES)
     return RECIPES[recipe](task, solver)
