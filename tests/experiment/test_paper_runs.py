@@ -54,8 +54,9 @@ def test_toys_do_not_diverge(task):
 
 @pytest.mark.parametrize("task", ["spam", "nodal-25", "waveform"])
 def test_regressions_do_not_diverge(task):
-    """-log p(y) is positive. nodal differs from nodal-25 only in its rows."""
-    assert settings_for("nodal", "civi-paper", "paper") == settings_for("nodal-25", "civi-paper", "paper")
+    """-log p(y) is positive. nodal-25 differs from nodal in its rows and in the initial scale."""
+    nodal, split = (settings_for(name, "civi-paper", "paper") for name in ("nodal", "nodal-25"))
+    assert replace(split, family=replace(split.family, scale=1.0)) == nodal
     assert converges(*neg_elbos(task), lowest=0)
 
 

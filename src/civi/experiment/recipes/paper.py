@@ -2,7 +2,8 @@
 
 civi, civi-paper: literal CI-VI without the own term, with all constants of the tables. The tables leave some settings
     open. We chose: a pool of 100 K1 samples, in chunks of K1 that are kept for 5 steps; K3 = K2; no sketching; log
-    scales that start at 0; the last iterate as the result.
+    scales that start at 0 (log 3 on nodal-25, whose posterior is several times wider than that of all rows, and where
+    the literal method is not stable from 0); the last iterate as the result.
 q(eps): the standard Gaussian of the paper's text. The table of the regressions has N(0, 100 I), with which the literal
     method diverges on spam and waveform: `--set family.noise_scale=10` (docs/paper.md).
 cadam: the same constants, on one fixed pool of 256 samples; its chunk is a batch that is kept for 5 steps on
@@ -149,6 +150,7 @@ TOYS = Architecture(
     hidden=(50, 50), activation="relu", noise_dim=3, noise_scale=1.0, conditional="diagonal", scale=1.0, spread=1.0
 )
 NODAL = _regression(3, 600, Samples(200, 2000), 0.99, _two_groups(1.7e-4, 0.75, 1.7e-4, 0.85))
+NODAL_25 = NODAL._replace(family=replace(NODAL.family, scale=3.0))
 IMAGES = Column(
     "autoencoders",
     ImageArchitecture(),
@@ -171,7 +173,7 @@ TABLE: dict[str, Column] = {
     "banana": _toy(300, Samples(200, 2000), 0.999, CiviAdam(3e-4, 1.0)),
     "spam": _regression(3, 600, Samples(50, 500), 0.999, _two_groups(1.5e-4, 0.7, 0.2, 0.6)),
     "nodal": NODAL,
-    "nodal-25": NODAL,
+    "nodal-25": NODAL_25,
     "waveform": _regression(10, 3000, Samples(100, 1000), 0.999, _two_groups(3e-4, 0.85, 2.5e-4, 0.85)),
     "mnist": IMAGES,
     "fashion-mnist": IMAGES,
