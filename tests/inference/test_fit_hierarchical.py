@@ -137,10 +137,10 @@ def test_runs_side_by_side_give_the_bits_of_one_after_another(fitted, monkeypatc
 def test_a_fit_is_never_worse_than_its_pilot(fitted, monkeypatch):
     pilots, train_runs = [], fitting.train_runs
 
-    def spoiled(settings, framed, *rest):
-        pilots.append(framed)
+    def spoiled(training, *rest):
+        pilots.append(training.framed)
         last = lambda family: family.mixing.biases[-1]  # noqa: E731
-        runs = train_runs(settings, framed, *rest)
+        runs = train_runs(training, *rest)
         return [replace(run, family=eqx.tree_at(last, run.family, replace_fn=lambda b: b + 3)) for run in runs]
 
     monkeypatch.setattr(fitting, "train_runs", spoiled)

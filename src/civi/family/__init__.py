@@ -12,6 +12,7 @@ from civi.family.gaussian import (
 from civi.family.laplace import LaplaceConditional
 from civi.family.log_normal import LogNormal
 from civi.family.mixing import ACTIVATIONS, ConstantMixing, MixingNetwork
+from civi.family.modal import ModalNetwork, thresholds
 from civi.family.noise import GaussianNoise, Noise
 from civi.family.particles import ParticleNoise, Particles
 from civi.family.registry import CONDITIONALS, MIXINGS
@@ -34,6 +35,7 @@ __all__ = [
     "LaplaceConditional",
     "LogNormal",
     "MixingNetwork",
+    "ModalNetwork",
     "Noise",
     "Outer",
     "ParticleNoise",
@@ -43,4 +45,5 @@ __all__ = [
     "ScaledGaussian",
     "SemiImplicit",
     "repeated",
+    "thresholds",
 ]

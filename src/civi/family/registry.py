@@ -20,6 +20,7 @@ from civi.family.gaussian import (
 from civi.family.laplace import LaplaceConditional
 from civi.family.log_normal import LogNormal
 from civi.family.mixing import ConstantMixing, MixingNetwork
+from civi.family.modal import ModalNetwork, thresholds
 from civi.family.noise import GaussianNoise, Noise
 from civi.family.particles import ParticleNoise, Particles
 
@@ -48,6 +49,14 @@ def _constant(shape: Any, gain: Float[Array, " P"], key: PRNGKeyArray) -> Mixed:
     return GaussianNoise(shape.noise_dim, shape.noise_scale), ConstantMixing(jnp.zeros(gain.size))
 
 
+def _modal(shape: Any, gain: Float[Array, " P"], key: PRNGKeyArray) -> Mixed:
+    """A multilayer perceptron on Gaussian noise, with modes of equal probability at random places."""
+    network_key, mode_key = jax.random.split(key)
+    noise, network = _network(shape, gain, network_key)
+    offset_M = gain * jax.random.normal(mode_key, (shape.modes, gain.size))
+    return noise, ModalNetwork(network, offset_M, thresholds(jnp.full(shape.modes, 1 / shape.modes), shape.noise_scale))
+
+
 def _particles(shape: Any, gain: Float[Array, " P"], key: PRNGKeyArray) -> Mixed:
     """A multilayer perceptron on a fixed number of trained vectors, which start as draws of Gaussian noise."""
     network_key, particle_key = jax.random.split(key)
@@ -58,5 +67,6 @@ def _particles(shape: Any, gain: Float[Array, " P"], key: PRNGKeyArray) -> Mixed
 MIXINGS: dict[str, Callable[[Any, Array, Array], Mixed]] = {
     "network": _network,
     "constant": _constant,
+    "modal": _modal,
     "particles": _particles,
 }

@@ -144,7 +144,8 @@ class Architecture:
     mixing: Annotated[
         str,
         Choice(MIXINGS),
-        "What gives the conditional's parameters: a network of noise, nothing (constant), or a network of particles.",
+        "What gives the conditional's parameters: a network of noise, the same with an offset for each mode (modal), "
+        "a network of particles, or nothing (constant).",
     ] = "network"
     hidden: Annotated[tuple[int, ...], "Widths of the mixing network's hidden layers."] = (50, 50)
     activation: Annotated[str, Choice(ACTIVATIONS), "Activation function of the hidden layers."] = "relu"
@@ -154,6 +155,7 @@ class Architecture:
     scale: Scale = 0.37
     spread: Spread = 3.0
     particles: Annotated[int, "Number of particles, with mixing=particles."] = 100
+    modes: Annotated[int, "Number of modes, with mixing=modal."] = 2
 
     def __post_init__(self) -> None:
         check_settings(self, "family")
@@ -162,6 +164,7 @@ class Architecture:
             check_scale(f"family.{name}", value)
         require(self.noise_dim >= 1, f"family.noise_dim must be at least 1, not {self.noise_dim}")
         require(self.particles >= 1, f"family.particles must be at least 1, not {self.particles}")
+        require(self.modes >= 1, f"family.modes must be at least 1, not {self.modes}")
         require(all(n >= 1 for n in self.hidden), f"the widths in family.hidden must be at least 1, not {self.hidden}")
 
     @classmethod

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from civi.errors import DataError
-from civi.family import Amortised, ParticleNoise, Particles, SemiImplicit
+from civi.family import Amortised, ModalNetwork, ParticleNoise, Particles, SemiImplicit
 from civi.inference.nuts import Reference
 from civi.inference.pilot.base import Guesses
 from civi.inference.run_curve import RunCurve
@@ -137,6 +137,9 @@ def _check_noise(family: Any) -> None:
     if isinstance(noise, ParticleNoise):
         fits = isinstance(family.mixing, Particles) and len(family.mixing.particles) == noise.count
         expect(fits, "the number of particles is wrong")
+    if isinstance(family.mixing, ModalNetwork):
+        shapes = family.mixing.offset_M.shape[:1], family.mixing.threshold.shape
+        expect(shapes[1] == (shapes[0][0] - 1,), "the number of modes is wrong")
 
 
 def _check_dim(dim: Any) -> None:

@@ -86,6 +86,12 @@ def weigh(family: SemiImplicit, target: Target, words: Words, w: np.ndarray, inn
     return Weighed(*(np.concatenate(side) for side in zip(*parts, strict=True)))
 
 
+def modes_of_draws(family: SemiImplicit, words: Words, count: int) -> np.ndarray:
+    """The mode of each of the draws of `draw` with these words, for a family whose mixing is a ModalNetwork."""
+    parts = side_by_side([partial(call, _modes, family, derived(words, i)) for i in range(-(-count // CHUNK))])
+    return np.concatenate([np.asarray(part) for part in parts])[:count]
+
+
 def in_space(space: Callable[[Array], Any], z: np.ndarray) -> Any:
     """The points z (N, D) in the user's space: a pytree of NumPy arrays with a leading axis of length N."""
     chunks = [z[i : i + CHUNK] for i in range(0, len(z), CHUNK)]
@@ -108,6 +114,12 @@ def _draw(family: SemiImplicit, frame: Any, words: Array) -> tuple[Array, Array,
     if frame is None:
         return w_J, own_J, w_J, jnp.zeros(CHUNK)
     return w_J, own_J, frame.outward(w_J), frame.log_volume(w_J)
+
+
+def _modes(family: SemiImplicit, words: Array) -> Array:
+    """The mode of each draw of `_draw`."""
+    modes: Array = family.mixing.mode(family.draw_outer(as_key(words), CHUNK).eps)
+    return modes
 
 
 def _weigh(

@@ -11,16 +11,18 @@ from typing import Any
 import numpy as np
 
 from civi.errors import TargetError
+from civi.family import Architecture
 from civi.inference.arguments import as_words, check_count, check_positive
 from civi.inference.diagnose.spread import r_hat
 from civi.inference.draws import draw, prepare_draws
 from civi.inference.pilot.base import Guesses
 from civi.inference.pilot.gaussian import Found, Guess, Search
+from civi.inference.pilot.modes import ModalArchitecture
 from civi.inference.pilot.proper import check_proper
 from civi.inference.posterior import SemiImplicitPosterior
 from civi.inference.programs import one_blas_thread, return_memory
 from civi.inference.recipe import PILOT_ROWS, check_solver, fit_settings
-from civi.inference.restarts import GAIN, prepare_training, train_runs
+from civi.inference.restarts import GAIN, Training, prepare_training, train_runs
 from civi.inference.run_curve import Clock, curve_of
 from civi.inference.seeds import Words, derived
 from civi.inference.selection import best_of, gaussian_run
@@ -109,24 +111,28 @@ def fit(
     bar = TrainingBar(screen, "fit", settings.solver.steps, at_most=True)
     with one_blas_thread(), bar, ThreadPoolExecutor(1) as background:
         not_needed = threading.Event()
-        compiling = background.submit(prepare_training, settings, pilot.template(shapes), not_needed)
+        training = Training(settings.solver, settings.family, pilot.template(shapes), batch)
+        compiling = background.submit(prepare_training, training, not_needed)
         clock.end("reading the model")
         bar.phase("pilot")
         found = _found(settings, log_p, space, derived(words, PILOT))
         clock.end("pilot")
         bar.phase("compiling")
-        if is_gaussian := steps is None and found.kl <= GAIN:
+        is_gaussian = steps is None and found.modes is None and found.kl <= GAIN
+        if is_gaussian or found.modes is not None:
             not_needed.set()
-        prepare_draws(settings.family.template(log_p.dim), found.framed.template(), space)
+        training = training._replace(architecture=_with_modes(settings.family, found), framed=found.framed)
+        family = training.architecture.template(log_p.dim)
+        prepare_draws(family, found.framed.template(), space)
         compiling.exception()
         clock.end("compiling")
         bar.phase("training")
-        training = (settings, found.framed, derived(words, TRAINING), runs, deadline, bar.update)
-        trained = [] if is_gaussian else train_runs(*training)
+        seed = derived(words, TRAINING)
+        trained = [] if is_gaussian else train_runs(training, seed, runs, deadline, bar.update)
         clock.end("training")
         bar.phase("evaluating")
         seed = derived(words, EVALUATION)
-        best = gaussian_run(settings, found, seed) if is_gaussian else best_of(trained, found.framed, seed)
+        best = gaussian_run(family, found, seed) if is_gaussian else best_of(trained, found.framed, seed)
         draws = np.array([draw(run.family, run.target, words, SPREAD_DRAWS).z for run in trained])
     return_memory()
     if not best.converged:
@@ -147,6 +153,13 @@ def fit(
         r_hat=r_hat(draws),
         runs=[curve_of(run.history, run.stalled, chosen=run.history is best.history) for run in trained],
     )
+
+
+def _with_modes(architecture: Architecture, found: Found) -> Architecture | ModalArchitecture:
+    """The architecture, with the modes that the pilot found if there are several and the family has a network."""
+    if found.modes is None or architecture.mixing != "network":
+        return architecture
+    return ModalArchitecture.of(architecture, found.modes)
 
 
 def draws_of(guesses: list[Guess], count: int = 50) -> Guesses:

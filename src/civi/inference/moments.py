@@ -62,7 +62,7 @@ def matched(
     """
     found, least = first, max(least_elbo, first.elbo - LARGEST_LOSS)
     for number in range(ROUNDS):
-        weights = _usable(found)
+        weights = usable(found)
         if weights is None:
             break
         scale, shift = changes(found.w, weights)
@@ -70,7 +70,7 @@ def matched(
             break
         candidate = moved(family, scale, shift)
         after = look(candidate, target, derived(words, number), len(found.w))
-        if after.elbo < least or _usable(after) is None:
+        if after.elbo < least or usable(after) is None:
             break
         family, found = candidate, after
     return family, found
@@ -89,8 +89,8 @@ def changes(w: np.ndarray, smoothed: SmoothedWeights) -> tuple[np.ndarray, np.nd
     standard = (w - there) / sd_there
     mean_error = sd_there * np.sqrt(weights**2 @ standard**2)
     log_sd_error = 0.5 * np.sqrt(weights**2 @ (standard**2 - 1) ** 2)
-    scale = np.exp(_certain(np.log(sd_there / sd), log_sd_error))
-    return scale, mean + _certain(there - mean, mean_error) - scale * mean
+    scale = np.exp(certain(np.log(sd_there / sd), log_sd_error))
+    return scale, mean + certain(there - mean, mean_error) - scale * mean
 
 
 def moved(family: SemiImplicit, scale: np.ndarray, shift: np.ndarray) -> SemiImplicit:
@@ -121,7 +121,7 @@ def _negligible(w: np.ndarray, scale: np.ndarray, shift: np.ndarray) -> bool:
     return bool(max(moved_by.max(), np.abs(np.log(scale)).max()) <= NEGLIGIBLE)
 
 
-def _usable(found: Look) -> SmoothedWeights | None:
+def usable(found: Look) -> SmoothedWeights | None:
     """The weights of these draws, if they are finite and their k_hat is below USABLE."""
     if not np.isfinite(found.log_ratios).all():
         return None
@@ -129,7 +129,7 @@ def _usable(found: Look) -> SmoothedWeights | None:
     return smoothed if smoothed.k_hat < USABLE else None
 
 
-def _certain(difference: np.ndarray, error: np.ndarray) -> np.ndarray:
+def certain(difference: np.ndarray, error: np.ndarray) -> np.ndarray:
     """The part of a difference that its standard error leaves."""
     limit = np.maximum(CERTAIN * error, np.finfo(float).tiny)
     return difference * (1 - (limit / np.maximum(np.abs(difference), limit)) ** 2)

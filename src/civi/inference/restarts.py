@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -20,9 +20,9 @@ import numpy as np
 from jaxtyping import Array, Int
 
 from civi.family import Architecture, SemiImplicit
+from civi.inference.pilot.modes import ModalArchitecture
 from civi.inference.programs import call, prepare, shapes_of, side_by_side
 from civi.inference.seeds import Words, as_key, derived
-from civi.inference.settings import Settings
 from civi.parts import split
 from civi.problem import PosteriorProblem
 from civi.problem.control import FEW
@@ -73,72 +73,81 @@ class Run:
 Show = Callable[[int, float], None]
 
 
-def train_runs(settings: Settings, framed: Framed, words: Words, runs: int, deadline: float, show: Show) -> list[Run]:
-    """Train independent runs of at most settings.solver.steps steps each.
+class Training(NamedTuple):
+    """What a run trains.
+
+    Attributes:
+        solver: the solver.
+        architecture: makes the family.
+        framed: the target, in the frame of the pilot.
+        batch: number of rows of data per step; None uses all.
+    """
+
+    solver: Solver
+    architecture: Architecture | ModalArchitecture
+    framed: Framed
+    batch: int | None
+
+    @property
+    def lasts(self) -> bool:
+        """Whether training takes longer than the optimisations of its program."""
+        return self.framed.dim > SMALL or work_of(self.framed) > QUICKLY_EVALUATED or self.batch is not None
+
+
+def train_runs(training: Training, words: Words, runs: int, deadline: float, show: Show) -> list[Run]:
+    """Train independent runs of at most solver.steps steps each.
 
     Args:
-        settings: the settings of the fit.
-        framed: the target, in the frame of the pilot.
+        training: what they train.
         words: the seed.
         runs: number of runs.
         deadline: when they must end, as a value of time.perf_counter(); infinity for no limit.
         show: called with the number of steps done and the recent neg_elbo.
     """
     stop = threading.Event()
-    task = partial(train_run, settings, framed, deadline=deadline, stop=stop, show=show)
+    task = partial(train_run, training, deadline=deadline, stop=stop, show=show)
     return side_by_side([partial(task, derived(words, run)) for run in range(runs)], stop)
 
 
-def prepare_training(settings: Settings, framed: Framed, unless: threading.Event) -> None:
-    """Compile the program of the runs; the arrays of `framed` may be given by their shapes.
+def prepare_training(training: Training, unless: threading.Event) -> None:
+    """Compile the program of the runs; arrays may be given by their shapes.
 
     Args:
-        settings: the settings of the fit.
-        framed: the target, in the frame of the pilot.
+        training: what they train.
         unless: set if the program turns out not to be needed, which is checked before the longest part of the work.
     """
-    arguments = (*_arguments(settings, framed), *_start(settings, framed))
-    prepare(_block, *arguments, lasting=_lasts(settings, framed), unless=unless)
+    prepare(_block, *training, *_start(training), lasting=training.lasts, unless=unless)
 
 
-def train_run(
-    settings: Settings, framed: Framed, words: Words, *, deadline: float, stop: threading.Event, show: Show
-) -> Run:
+def train_run(training: Training, words: Words, *, deadline: float, stop: threading.Event, show: Show) -> Run:
     """Train one run.
 
     In at most the first half of the steps the learning rate is held constant. It is held until the ELBO of the last
     third of these steps is no better than that of the third before, then it decays over half as many steps. A method
     with another schedule keeps it, and does all its steps.
     """
-    with feeding(framed, int(words[0]), settings.problem.batch) as feed:
-        return _train_run(settings, framed, words, feed, deadline, stop, show)
+    with feeding(training.framed, int(words[0]), training.batch) as feed:
+        return _train_run(training, words, feed, deadline, stop, show)
 
 
 def _train_run(
-    settings: Settings,
-    framed: Framed,
-    words: Words,
-    feed: Feeding,
-    deadline: float,
-    stop: threading.Event,
-    show: Show,
+    training: Training, words: Words, feed: Feeding, deadline: float, stop: threading.Event, show: Show
 ) -> Run:
-    solver, words, offset = settings.solver, np.asarray(words, np.uint32), log_offset(framed)
-    plan = Schedule.of(solver, framed.dim, time.perf_counter(), deadline)
-    framed, left = feed(framed, 0)
-    _, state, _ = _start(settings, framed)
+    words, offset = np.asarray(words, np.uint32), log_offset(training.framed)
+    plan = Schedule.of(training.solver, training.framed.dim, time.perf_counter(), deadline)
+    training, left = _fed(training, feed, 0)
+    _, state, _ = _start(training)
     rows: list[np.ndarray] = []
     begun, clock = time.perf_counter(), []
     while plan.done < plan.end and not _halted(state):
         count = min(CHECK_EVERY - plan.done % CHECK_EVERY, plan.end - plan.done, left)
-        arguments, lasting = _arguments(settings, framed), _lasts(settings, framed)
-        state, block = call(_block, *arguments, words, state, np.int32(count), lasting=lasting)
+        state, block = call(_block, *training, words, state, np.int32(count), lasting=training.lasts)
         rows.append(np.asarray(block)[: int(state.done) - plan.done])
         clock.append(time.perf_counter() - begun)
         plan.done = int(state.done)
         neg_elbo = np.concatenate(rows)[:, 0]
         show(plan.done, float(neg_elbo[-20:].mean()) - offset)
-        framed, left = feed(framed, plan.done)
+        training, left = _fed(training, feed, plan.done)
         if stop.is_set() or time.perf_counter() > deadline:
             plan.cut = plan.done < plan.end
             break
@@ -150,7 +159,7 @@ def _train_run(
     history["neg_elbo"] -= offset
     converged = plan.stalled and not (plan.cut or halted)
     stalled = plan.held if plan.stalled else 0
-    return Run(*_trained(settings, framed, state), history, converged, plan.message(halted), stalled)
+    return Run(*_trained(training, state), history, converged, plan.message(halted), stalled)
 
 
 @dataclass
@@ -223,25 +232,21 @@ def _means(values: np.ndarray, size: int = 20) -> np.ndarray:
     return np.stack([part.mean() for part in np.array_split(values, max(1, len(values) // size))])
 
 
-def _arguments(settings: Settings, framed: Framed) -> tuple[Solver, Architecture, Framed, int | None]:
-    return settings.solver, settings.family, framed, settings.problem.batch
+def _fed(training: Training, feed: Feeding, done: int) -> tuple[Training, int]:
+    """The training with the data of the next steps, and the number of steps that these data serve."""
+    framed, left = feed(training.framed, done)
+    return training._replace(framed=framed), left
 
 
-def _lasts(settings: Settings, framed: Framed) -> bool:
-    """Whether training takes longer than the optimisations of its program."""
-    work = work_of(framed)
-    return framed.dim > SMALL or work > QUICKLY_EVALUATED or settings.problem.batch is not None
-
-
-def _start(settings: Settings, framed: Framed) -> tuple[Any, RunState, Any]:
+def _start(training: Training) -> tuple[Any, RunState, Any]:
     """The seed, the state and the number of steps of the first block; the program itself fills in the state."""
-    shapes = shapes_of(_fresh, *_arguments(settings, framed), jax.ShapeDtypeStruct((4,), jnp.uint32))[1]
+    shapes = shapes_of(_fresh, *training, jax.ShapeDtypeStruct((4,), jnp.uint32))[1]
     state = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), shapes_of(_plain, shapes))
     return np.zeros(4, np.uint32), state, np.int32(0)
 
 
 def _fresh(
-    solver: Solver, architecture: Architecture, framed: Framed, batch: int | None, words: Array
+    solver: Solver, architecture: Architecture | ModalArchitecture, framed: Framed, batch: int | None, words: Array
 ) -> tuple[FlatProblem, RunState]:
     """The problem and the state before the first step."""
     family_key, init_key, run_key = jax.random.split(as_key(words), 3)
@@ -251,7 +256,7 @@ def _fresh(
 
 def _block(
     solver: Solver,
-    architecture: Architecture,
+    architecture: Architecture | ModalArchitecture,
     framed: Framed,
     batch: int | None,
     words: Array,
@@ -279,13 +284,13 @@ def _halted(state: RunState) -> bool:
     return int(state.skipped_in_a_row) >= PATIENCE
 
 
-def _trained(settings: Settings, framed: Framed, state: RunState) -> tuple[SemiImplicit, Framed]:
+def _trained(training: Training, state: RunState) -> tuple[SemiImplicit, Framed]:
     """The family and the frame with their trained arrays, without compiling anything."""
     words = jax.ShapeDtypeStruct((4,), jnp.uint32)
-    problem, _ = shapes_of(_fresh, *_arguments(settings, framed), words)
+    problem, _ = shapes_of(_fresh, *training, words)
     params = problem.shapes(np.asarray(state.output.theta))
     family = eqx.combine(jax.tree.map(on_device, params.family), problem.fixed.family)
-    return family, with_window(framed.with_trained(params.target.frame))
+    return family, with_window(training.framed.with_trained(params.target.frame))
 
 
 def no_history() -> dict[str, np.ndarray]:

@@ -8,13 +8,13 @@ from dataclasses import replace
 import jax
 import numpy as np
 
-from civi.family import MixingNetwork, SemiImplicit
+from civi.family import MixingNetwork, ModalNetwork, SemiImplicit
 from civi.inference.draws import weigh
 from civi.inference.moments import Look, finite_mean, look, matched
 from civi.inference.pilot.gaussian import Found
 from civi.inference.restarts import Run, no_history
 from civi.inference.seeds import Words, derived, generator
-from civi.inference.settings import Settings
+from civi.inference.shares import balanced
 from civi.problem.target import Framed, log_volume
 from civi.problem.target.program import on_device
 
@@ -40,16 +40,16 @@ def best_of(runs: Sequence[Run], framed: Framed, words: Words) -> Run:
     return _corrected(best, found, words, least) if _can_be_corrected(best) else best
 
 
-def gaussian_run(settings: Settings, found: Found, words: Words) -> Run:
+def gaussian_run(template: SemiImplicit, found: Found, words: Words) -> Run:
     """The pilot's Gaussian with its moments corrected, as a run without steps.
 
     Args:
-        settings: the settings of the fit.
+        template: a family with shapes in place of its arrays.
         found: what the pilot found.
         words: the seed.
     """
     pilot = found.framed.with_trained(found.framed.frame)
-    family = as_gaussian(settings.family.template(pilot.dim))
+    family = as_gaussian(template)
     distance = f"{max(found.kl, 1e-4):.1g} nats"
     message = f"the Gaussian of the pilot is within {distance} of the posterior, so nothing was trained"
     run = Run(family, pilot, no_history(), converged=True, message=message)
@@ -60,11 +60,15 @@ def gaussian_run(settings: Settings, found: Found, words: Words) -> Run:
 
 def _can_be_corrected(run: Run) -> bool:
     """Whether the moments of the run can be corrected: not with very many rows or another form of the family."""
-    return run.target.rows <= ROWS_FOR_MOMENTS and isinstance(run.family.mixing, MixingNetwork)
+    return run.target.rows <= ROWS_FOR_MOMENTS and isinstance(run.family.mixing, MixingNetwork | ModalNetwork)
 
 
 def _corrected(run: Run, found: Look, words: Words, least_elbo: float = -np.inf) -> Run:
-    return replace(run, family=matched(run.family, run.target, found, derived(words, 4), least_elbo)[0])
+    if isinstance(run.family.mixing, ModalNetwork):
+        family = balanced(run.family, run.target, found, words, least_elbo, derived(words, 4))
+    else:
+        family, _ = matched(run.family, run.target, found, derived(words, 4), least_elbo)
+    return replace(run, family=family)
 
 
 def _draws(framed: Framed) -> int:

@@ -27,21 +27,29 @@ TARGET = LogDensity(three_modes, 1)
 
 
 def distances():
-    """Distances from 0 of the locations found from the eight first starts and from the eight wider ones."""
+    """Distances from 0 of the locations found from the eight first starts, from the eight wider ones and by scouts."""
     found = Gaussian(starts=8).find(TARGET, WORDS).guesses
-    assert len(found) == 16
-    return np.split(np.abs([guess.location[0] for guess in found]), 2)
+    return np.split(np.abs([guess.location[0] for guess in found]), [8, 16])
 
 
 def test_wider_starts_find_a_mode_outside_of_the_first_starts():
-    first, wider = distances()
+    first, wider, _ = distances()
     assert first.max() < 2
     assert wider.max() == pytest.approx(9, abs=0.5)
 
 
-def test_starts_that_are_not_wide_miss_it(monkeypatch):
+def test_starts_that_are_not_wide_miss_it_but_scouts_do_not(monkeypatch):
     monkeypatch.setattr(gaussian, "WIDER", 0.1)
-    assert distances()[1].max() < 2
+    _, narrow, scouted = distances()
+    assert narrow.max() < 2
+    np.testing.assert_allclose(scouted, [9, 9], atol=0.5)
+    monkeypatch.setattr(gaussian, "SCOUTED", 0)
+    assert len(distances()[2]) == 0
+
+
+def test_separate_modes_are_found_with_equal_shares():
+    modes = Gaussian(starts=8).find(TARGET, WORDS).modes
+    np.testing.assert_allclose(modes.share, 1 / 3, atol=0.02)
 
 
 def test_the_frame_is_that_of_the_best_gaussian():

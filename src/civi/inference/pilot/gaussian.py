@@ -15,6 +15,8 @@ from civi.inference.pilot.climb import Climbed, climb
 from civi.inference.pilot.governing import curved_frame
 from civi.inference.pilot.low_rank import RANK, low_rank_frame
 from civi.inference.pilot.matching import Diagonals, Normals
+from civi.inference.pilot.modes import Modes, separate_modes
+from civi.inference.pilot.scouts import scouted
 from civi.inference.pilot.slopes import SlopesByPasses, TargetSlopes, at_degrees, sites_of
 from civi.inference.programs import shapes_of
 from civi.inference.seeds import Words, derived, generator
@@ -25,7 +27,7 @@ from civi.problem.target.triangular import TriangularMap
 from civi.settings import check_settings, self_checking
 
 FEWEST_DRAWS, MULTIPLE = 64, 32
-DENSE = 300
+DENSE, SCOUTED = 300, 50
 START, WIDER = 0.1, 4.0
 CLEARLY = 0.1
 LEVELS = (0.0, 1.0, 0.5)
@@ -62,12 +64,14 @@ class Found(NamedTuple):
         guesses: the Gaussians of all climbs.
         degrees: the degrees of centring that were chosen, one for each site that has one.
         kl: KL(q || p) of the best Gaussian q.
+        modes: the separate modes, in the coordinates of the frame; None if only one was found.
     """
 
     framed: Framed
     guesses: list[Guess]
     degrees: np.ndarray
     kl: float
+    modes: Modes | None = None
 
 
 @self_checking
@@ -75,8 +79,9 @@ class Found(NamedTuple):
 class Gaussian:
     """Climbs of batch and match, from points in (-2, 2) and then from draws of the best Gaussian, widened.
 
-    The second round can find modes outside of (-2, 2). Up to DENSE dimensions, the covariance is dense. Above it, the
-    climbs have independent coordinates, and the directions of largest correlation are added at the end.
+    The second round can find modes outside of (-2, 2). In up to SCOUTED dimensions, climbs also start where scouts
+    find further modes. Up to DENSE dimensions, the covariance is dense. Above it, the climbs have independent
+    coordinates, and the directions of largest correlation are added at the end.
 
     Hierarchical sites of a NumPyro model are tried centred, non-centred and half-way; each takes what has the highest
     ELBO.
@@ -139,7 +144,8 @@ class Gaussian:
         all_rows = slopes if some is None else TargetSlopes(target, draws)
         all_rows = SlopesByPasses(target, draws) if streamed else all_rows
         rng = generator(derived(words, 2))
-        return Search(slopes, all_rows, sites_of(target), dim, starts, draws, rng, self.curved)
+        scouts = None if streamed or dim > SCOUTED else generator(derived(words, 3))
+        return Search(slopes, all_rows, sites_of(target), dim, starts, draws, rng, self.curved, scouts)
 
 
 @dataclass(frozen=True)
@@ -154,6 +160,7 @@ class Search:
     draws: int
     rng: np.random.Generator
     curved: bool = True
+    scouts: np.random.Generator | None = None
 
     def run(self, iterations: int) -> tuple[Guess, np.ndarray, list[Guess]]:
         """The best Gaussian, its degrees of centring, and all Gaussians that were found with these degrees."""
@@ -165,7 +172,12 @@ class Search:
         if not np.isfinite(best.elbo):
             return best, degrees, []
         wide = best.draws(WIDER * self.rng.normal(size=(self.starts, self.dim)))
-        found += guesses(self._climb(wide, np.broadcast_to(degrees, (self.starts, len(degrees))), iterations))
+        found += self._climbed(wide, degrees, iterations)
+        best = max([best, *found], key=lambda guess: guess.elbo)
+        if self.scouts is not None:
+            places = scouted(self.slopes, best, found, degrees, self.scouts)
+            for first in range(0, len(places), self.starts):
+                found += self._climbed(places[first : first + self.starts], degrees, iterations)
         return max([best, *found], key=lambda guess: guess.elbo), degrees, found
 
     def corrected(self, best: Guess, degrees: np.ndarray) -> Guess:
@@ -192,7 +204,10 @@ class Search:
             seen, log_p = seen.moved(frame.location, log_p[0]), np.zeros(1)
             on_sample = replace(self.slopes, target=seen).at(np.asarray(frame.location)[None], degrees[None])[1]
             seen = seen.tilted(slope[0] - on_sample[0])
-        return Found(Framed(seen, adaptive, on_device(log_p[0]), on_device(slope[0])), climbs, degrees, kl)
+        framed, modes = Framed(seen, adaptive, on_device(log_p[0]), on_device(slope[0])), None
+        if corrected.factor.ndim == 2:
+            modes = separate_modes(self.all_rows, climbs, frame, degrees, self.rng)
+        return Found(framed, climbs, degrees, kl, modes)
 
     def _frame(self, guess: Guess, degrees: np.ndarray) -> tuple[Any, float]:
         """The trained frame that starts as this Gaussian q, and KL(q || p)."""
@@ -208,6 +223,10 @@ class Search:
         w = self.rng.normal(size=(count, self.dim))
         log_p, _ = self.all_rows.at(in_double_precision(frame).outward(w), each)
         return frame.adaptive(), kl_of_gaussian(w, log_p)
+
+    def _climbed(self, starts: np.ndarray, degrees: np.ndarray, iterations: int) -> list[Guess]:
+        """The Gaussians of climbs with the same degrees."""
+        return list(guesses(self._climb(starts, np.broadcast_to(degrees, (len(starts), len(degrees))), iterations)))
 
     def _near(self) -> np.ndarray:
         return self.rng.uniform(-2, 2, (self.starts, self.dim))

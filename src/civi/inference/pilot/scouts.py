@@ -1,0 +1,79 @@
+"""Scouts: many short ascents of log p from far around the best Gaussian, which show modes that no climb has found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from civi.inference.pilot.slopes import TargetSlopes
+
+NEAREST, FARTHEST = 1.0, 12.0
+ROUNDS, LONGEST = 60, 2.0
+TRIED, MOST = 32, 8
+SAME, DEEP, BETWEEN = 1.0, 3.0, 9
+
+
+def scouted(
+    slopes: TargetSlopes, best: Any, known: Sequence[Any], degrees: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
+    """Where ascents from around the best Gaussian end, apart from the known Gaussians and from each other (N, D).
+
+    Two places are apart if log p falls by more than DEEP on the straight way between them. Only the TRIED ends of
+    highest log p are looked at, and at most MOST places are returned.
+
+    Args:
+        slopes: log p and its gradient; every round is one call of its program.
+        best: the best Gaussian, whose factor is the metric of the ascents.
+        known: the Gaussians that climbs have found.
+        degrees: degrees of centring of the target.
+        rng: draws the starts, at distances from NEAREST to FARTHEST times the draws of the best Gaussian.
+    """
+    count, dim = slopes.points, len(best.location)
+    radius = np.exp(rng.uniform(np.log(NEAREST), np.log(FARTHEST), (count, 1)))
+    ends, log_p = _ascended(slopes, best, degrees, radius * rng.normal(size=(count, dim)))
+    seen = [np.linalg.solve(best.factor, guess.location - best.location) for guess in known]
+    fresh: list[np.ndarray] = []
+    tried = 0
+    for i in np.argsort(-log_p):
+        if not np.isfinite(log_p[i]) or tried == TRIED or len(fresh) == MOST:
+            break
+        if min(np.linalg.norm(np.array(seen) - ends[i], axis=1)) < SAME:
+            continue
+        tried += 1
+        if _apart(slopes, best, degrees, ends[i], np.array(seen)):
+            fresh.append(ends[i])
+        seen.append(ends[i])
+    return best.location + np.reshape(fresh, (-1, dim)) @ best.factor.T
+
+
+def _ascended(slopes: TargetSlopes, best: Any, degrees: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Points w and their log p after ROUNDS steps along the gradient; a step that does not raise log p is halved."""
+    step = np.ones((len(w), 1))
+    log_p, score = _at(slopes, best, degrees, w)
+    for _ in range(ROUNDS):
+        move = step * score
+        move *= np.minimum(1, LONGEST / np.maximum(np.linalg.norm(move, axis=1, keepdims=True), LONGEST))
+        tried = w + move
+        new_log_p, new_score = _at(slopes, best, degrees, tried)
+        better = (new_log_p > log_p)[:, None]
+        w, score = np.where(better, tried, w), np.where(better, new_score, score)
+        log_p, step = np.where(better[:, 0], new_log_p, log_p), np.where(better, 1.5 * step, 0.25 * step)
+    return w, log_p
+
+
+def _at(slopes: TargetSlopes, best: Any, degrees: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """log p and its gradient with respect to w; minus infinity and 0 where they are not finite."""
+    log_p, score = slopes.at(best.location + w @ best.factor.T, np.repeat(degrees[None], len(w), axis=0))
+    good = np.isfinite(log_p) & np.isfinite(score).all(1)
+    return np.where(good, log_p, -np.inf), np.where(good[:, None], score, 0) @ best.factor
+
+
+def _apart(slopes: TargetSlopes, best: Any, degrees: np.ndarray, one: np.ndarray, others: np.ndarray) -> bool:
+    """Whether log p falls by more than DEEP below the lower end on the straight way to each of the others (N, D)."""
+    way = np.linspace(0, 1, BETWEEN)[:, None]
+    points = one + way * (others - one)[:, None]
+    log_p, _ = _at(slopes, best, degrees, points.reshape(-1, len(one)))
+    values = log_p.reshape(len(others), BETWEEN)
+    return bool((np.minimum(values[:, 0], values[:, -1]) - values.min(1) > DEEP).all())
