@@ -32,9 +32,9 @@ def test_a_gain_counts_from_the_least_that_is_asked(least, expected):
     assert improved(run(0.05), least) is expected
 
 
-def schedule(steps=10_000, deadline=NEVER, update=None):
+def schedule(steps=10_000, deadline=NEVER, update=None, dim=3):
     solver = SimpleNamespace(steps=steps, update=update or FirstOrder(decay="hold"))
-    return Schedule.of(solver, 3, time.perf_counter(), deadline)
+    return Schedule.of(solver, dim, time.perf_counter(), deadline)
 
 
 def at(plan, done, fall):
@@ -61,6 +61,15 @@ def test_a_run_that_improves_until_half_of_its_steps_decays_then_and_has_not_con
     assert (plan.stalled, plan.cut) == (False, False)
     assert plan.end <= 4000
     assert "still improving" in plan.message(halted=False)
+
+
+@pytest.mark.parametrize(("fall", "converged"), [(0.035, True), (0.07, False)])
+def test_in_many_dimensions_a_small_gain_keeps_a_run_going_but_it_may_still_have_converged(fall, converged):
+    """In 100 dimensions, training goes on for 0.025 nats; at its last step, up to 0.05 nats count as converged."""
+    plan = schedule(steps=4000, dim=100)
+    assert not at(plan, 1750, fall)
+    assert at(plan, 2000, fall)
+    assert plan.stalled is converged
 
 
 def test_a_run_that_is_short_of_time_decays_and_has_not_converged():

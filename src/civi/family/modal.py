@@ -6,6 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import scipy.stats
 from jaxtyping import Array, Float, Int
 
 from civi.family.mixing import MixingNetwork
@@ -31,6 +32,8 @@ class ModalNetwork(eqx.Module):
         return self.network(eps) + self.offset_M[self.mode(eps)]
 
 
-def thresholds(share_M: Float[Array | np.ndarray, " M"], scale: float) -> Float[Array, " M-1"]:
-    """The quantiles of N(0, scale^2) between which modes have these probabilities."""
+def thresholds(share_M: Float[Array | np.ndarray, " M"], scale: float) -> Float[Array | np.ndarray, " M-1"]:
+    """The quantiles of N(0, scale^2) between which modes have these probabilities, in NumPy for NumPy arrays."""
+    if isinstance(share_M, np.ndarray):
+        return scale * scipy.stats.norm.ppf(np.cumsum(share_M)[:-1])
     return scale * jax.scipy.stats.norm.ppf(jnp.cumsum(share_M)[:-1])

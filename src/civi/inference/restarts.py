@@ -37,7 +37,7 @@ from civi.update import FirstOrder
 from civi.update.hold import decaying
 
 CHECK_EVERY, FIRST_CHECK, LATEST_FIRST_CHECK = 125, 500, 2000
-GAIN, GAIN_PER_DIMENSION = 0.01, 0.0005
+GAIN, GAIN_PER_DIMENSION, CONVERGED_PER_DIMENSION = 0.01, 0.00025, 0.0005
 SHORTEST_DECAY = 250
 HELD_SHARE_OF_TIME = 0.5
 SMALL, QUICKLY_EVALUATED = 20, 5000
@@ -164,7 +164,21 @@ def _train_run(
 
 @dataclass
 class Schedule:
-    """How far a run is: `end` is the step at which it ends, if nothing changes."""
+    """How far a run is.
+
+    Attributes:
+        end: the step at which it ends, if nothing changes.
+        half: the last step with a constant learning rate.
+        holds: whether the learning rate is constant until nothing is gained.
+        decay_at: the time at which it decays at the latest.
+        first_check: the step of the first check.
+        gain: training goes on while a third of the steps gains more than this, in nats.
+        converged: a run that reaches `half` has converged if the last third has gained no more than this.
+        done: number of steps so far.
+        held: the step at which the learning rate began to decay; 0 before.
+        stalled: whether the ELBO had stopped improving then.
+        cut: whether time ran out.
+    """
 
     end: int
     half: int
@@ -172,6 +186,7 @@ class Schedule:
     decay_at: float
     first_check: int
     gain: float
+    converged: float
     done: int = 0
     held: int = 0
     stalled: bool = False
@@ -184,17 +199,17 @@ class Schedule:
         many = min(LATEST_FIRST_CHECK, FIRST_CHECK // 2 + 3 * (dim - FEW))
         first_check = FIRST_CHECK if dim <= FEW else many
         decay_at = now + HELD_SHARE_OF_TIME * (deadline - now)
-        gain = max(GAIN, GAIN_PER_DIMENSION * dim)
-        return cls(solver.steps, solver.steps // 2, holds, decay_at, first_check, gain)
+        gain, converged = max(GAIN, GAIN_PER_DIMENSION * dim), max(GAIN, CONVERGED_PER_DIMENSION * dim)
+        return cls(solver.steps, solver.steps // 2, holds, decay_at, first_check, gain, converged)
 
     def decay_begins(self, neg_elbo: np.ndarray) -> bool:
         """Whether the learning rate begins to decay now."""
         if not self.holds or self.held:
             return False
-        is_check = self.done >= self.first_check and self.done % CHECK_EVERY == 0
-        self.stalled = is_check and not improved(neg_elbo, self.gain)
+        is_check, is_last = self.done >= self.first_check and self.done % CHECK_EVERY == 0, self.done >= self.half
+        self.stalled = is_check and not improved(neg_elbo, self.converged if is_last else self.gain)
         late = time.perf_counter() > self.decay_at
-        if not (self.stalled or late or self.done >= self.half):
+        if not (self.stalled or late or is_last):
             return False
         self.held, self.cut = self.done, late and not self.stalled
         self.end = min(self.end, self.done + max(min(SHORTEST_DECAY, self.half), self.done // 2))
