@@ -21,6 +21,7 @@ from rich.console import Console
 from civi.errors import require
 from civi.experiment.recipes import METHODS
 from civi.files import make_folder
+from civi.inference.programs import drop_programs
 from field_measure import KINDS, POSTERIORS, Cell, cells, has_settings, measured
 from field_page import draw_field, write_page
 from results_file import add_result, read_results
@@ -40,6 +41,7 @@ def main() -> None:
     where = f"results are in {asked.results}"
     console.print(f"{len(missing)} of {len(possible)} cells to measure, about {hours:.1f} hours; {where}")
     for i, cell in enumerate(missing):
+        drop_programs()
         result = measured(cell, asked.seconds, asked.seeds)
         add_result(asked.results, result)
         console.print(f"[{i + 1}/{len(missing)}] {' '.join(cell)}: {_line(result)}", soft_wrap=True, highlight=False)

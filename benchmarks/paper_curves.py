@@ -27,6 +27,7 @@ from civi.experiment.runners import runner_of
 from civi.experiment.solver_result import Curve, SolverResult, ranked
 from civi.experiment.tasks import find_task
 from civi.files import make_folder
+from civi.inference.programs import drop_programs
 from field_measure import CpuTimer
 from results_file import add_result, read_results
 
@@ -76,6 +77,7 @@ def main() -> None:
         for solver in [] if asked.draw else asked.solvers:
             if (task, solver) not in read_results(asked.results, KEY):
                 console.print(f"{task}: {solver}")
+                drop_programs()
                 add_result(asked.results, measured(task, solver, asked.seeds, asked.steps))
         done = [entry for (of, _), entry in read_results(asked.results, KEY).items() if of == task]
         if done:

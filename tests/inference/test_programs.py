@@ -15,7 +15,7 @@ import optax
 import pytest
 
 from civi.inference import programs
-from civi.inference.programs import call, forget_programs, prepare, shapes_of, side_by_side
+from civi.inference.programs import call, drop_programs, forget_programs, prepare, shapes_of, side_by_side
 from civi.update.groups import on_leaves
 
 
@@ -34,6 +34,29 @@ class Counted:
     def __call__(self, x, factor):
         self.traced += 1
         return factor * x["values"].sum()
+
+
+@pytest.mark.parametrize(("maps", "traced"), [(400, 1), (600, 2)])
+def test_programs_are_dropped_when_the_process_has_many_memory_maps(maps, traced, monkeypatch, tmp_path):
+    (tmp_path / "maps").write_text("a map\n" * maps)
+    (tmp_path / "limit").write_text("1000\n")
+    monkeypatch.setattr(programs, "MAPS", tmp_path / "maps")
+    monkeypatch.setattr(programs, "MAP_LIMIT", tmp_path / "limit")
+    monkeypatch.setattr(jax, "clear_caches", lambda: None)
+    function = Counted()
+    for _ in range(2):
+        drop_programs()
+        call(function, {"values": np.ones(3)}, 2.0)
+    assert function.traced == traced
+
+
+def test_without_a_known_limit_programs_are_kept(monkeypatch, tmp_path):
+    monkeypatch.setattr(programs, "MAPS", tmp_path / "missing")
+    function = Counted()
+    for _ in range(2):
+        drop_programs()
+        call(function, {"values": np.ones(3)}, 2.0)
+    assert function.traced == 1
 
 
 def test_other_values_of_the_same_shapes_use_the_same_program():

@@ -21,6 +21,7 @@ from civi.experiment.solver_file import read_result, write_result
 from civi.experiment.solver_result import SolverResult, ranked
 from civi.experiment.tasks.base import Task
 from civi.files import make_folder, write_json, write_text
+from civi.inference.programs import drop_programs
 
 MOST_SEEDS = 10_000
 
@@ -110,6 +111,7 @@ def _run_all(plans: Sequence[Plan], seeds: int, folder: Path, console: Console) 
             file = folder / "solvers" / f"{plan.solver}.npz"
             result = read_result(file, options)
             if result is None:
+                drop_programs()
                 result = runner_of(plan).run_seeds(plan, range(seeds), progress)
                 write_result(file, result, options)
             done.append(result)

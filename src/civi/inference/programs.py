@@ -14,6 +14,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
 
 import equinox as eqx
@@ -26,6 +27,7 @@ from civi.problem.target.base import work_of
 LARGEST = 20
 MUCH_WORK = 30_000
 QUICK = {"xla_cpu_use_fusion_emitters": False, "xla_backend_optimization_level": 1}
+MAPS, MAP_LIMIT = Path("/proc/self/maps"), Path("/proc/sys/vm/max_map_count")
 BATCH_OF_MATRICES = re.compile(r"tensor<\d+x\d+x\d+x")
 Result = TypeVar("Result")
 _programs: OrderedDict[Any, Future[Any]] = OrderedDict()
@@ -117,6 +119,20 @@ def forget_programs() -> None:
     with _lock:
         _programs.clear()
         _cancelled.clear()
+
+
+def drop_programs(share: float = 0.5) -> None:
+    """Drop all compiled programs, if the process has more than this share of the memory maps that Linux allows it.
+
+    A program takes up to hundreds of maps. At the limit (65,530 by default), XLA's compiler ends the process.
+    """
+    try:
+        used, limit = MAPS.read_bytes().count(b"\n"), int(MAP_LIMIT.read_text())
+    except (OSError, ValueError):
+        return
+    if used > share * limit:
+        forget_programs()
+        jax.clear_caches()
 
 
 def return_memory() -> None:
