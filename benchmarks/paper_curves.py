@@ -38,14 +38,22 @@ KEY = ("task", "solver")
 
 
 def measured(task: str, solver: str, seeds: int, steps: int | None) -> dict[str, Any]:
-    """The result of a solver as JSON values; the seconds of its curve are CPU seconds per seed."""
+    """The result of a solver as JSON values; the seconds of its curve are CPU seconds per seed.
+
+    All steps of a solver take the same CPU time. Wall seconds would depend on other jobs.
+    """
     plan = Plan.make(task, solver, "paper", 0, TEXT_STEPS if task == "ptb" and steps is None else steps, ())
     timer = CpuTimer("step ", "measuring")
     result = runner_of(plan).run_seeds(plan, range(seeds), timer)
-    per_second = timer.seconds / seeds / max(result.seconds, 1e-9)
-    curve = replace(result.curve, seconds=[per_second * at for at in result.curve.seconds])
-    entry = replace(result, curve=curve, seconds=timer.seconds / seeds).as_json()
+    per_seed = timer.seconds / seeds
+    curve = replace(result.curve, seconds=[per_seed * at / steps_done(result) for at in result.curve.step])
+    entry = replace(result, curve=curve, seconds=per_seed).as_json()
     return {"task": task, **{name: value for name, value in entry.items() if name != "settings"}}
+
+
+def steps_done(result: SolverResult) -> int:
+    """The number of steps until the last seed ended."""
+    return max(result.steps if step is None else step for step in result.diverged)
 
 
 def restored(entry: dict[str, Any]) -> SolverResult:

@@ -1,6 +1,7 @@
 """The paper's comparison on autoencoders: results survive their file, and a task that has some is drawn."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 from matplotlib.image import imread
@@ -30,6 +31,12 @@ def test_results_are_the_same_after_they_were_written(tmp_path):
     found = read_results(file, paper_curves.KEY)
     assert list(found) == [("mnist", "sivi"), ("mnist", "mfvb")]
     assert paper_curves.restored(found["mnist", "sivi"]).as_json() == first.as_json()
+
+
+def test_a_diverged_solver_has_done_the_steps_until_then():
+    one = result("sivi", 100.0)
+    assert paper_curves.steps_done(one) == 10
+    assert paper_curves.steps_done(replace(one, diverged=[4, 7])) == 7
 
 
 def test_the_table_is_sorted_and_the_curves_are_drawn(tmp_path):
