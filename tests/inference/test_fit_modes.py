@@ -14,7 +14,7 @@ from civi.inference import posterior as posteriors
 from civi.inference.moments import look
 from civi.inference.pilot import gaussian
 from civi.inference.seeds import derived
-from civi.inference.shares import balanced, shares
+from civi.inference.shares import balanced, shares, with_best_shares
 
 PLACES, SCALES, SHARES = np.array([[-4.0, 0.0], [4.0, 2.0]]), np.array([0.5, 1.5]), np.array([0.7, 0.3])
 WORDS, COUNT = derived(np.zeros(2, np.uint32), 0), 4000
@@ -90,6 +90,15 @@ def test_wrong_shares_are_corrected_by_importance_weights(fitted):
     np.testing.assert_allclose(shares(better), right, atol=4.5 * np.sqrt(2) * error)
     refused = balanced(wrong, fitted.target, first, WORDS, np.inf, derived(WORDS, 9))
     np.testing.assert_allclose(shares(refused), 0.5, atol=1e-6)
+
+
+def test_the_shares_of_highest_elbo_are_those_of_the_posterior_where_q_is_right(fitted):
+    """The error of an ELBO is about the sd of log p - log q, 0.1, over the root of half of the draws."""
+    skewed = with_shares(fitted.family, np.array([0.9, 0.1]))
+    better = with_best_shares(skewed, fitted.target, WORDS, COUNT)
+    exact = SHARES[::-1] if first_is_second_mode(fitted.family) else SHARES
+    np.testing.assert_allclose(shares(better), exact, atol=0.02)
+    assert abs(shares(skewed)[0] - exact[0]) > 0.1
 
 
 def test_right_shares_are_not_changed_by_noise(fitted):

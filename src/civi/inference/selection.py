@@ -14,7 +14,7 @@ from civi.inference.moments import Look, finite_mean, look, matched
 from civi.inference.pilot.gaussian import Found
 from civi.inference.restarts import Run, no_history
 from civi.inference.seeds import Words, derived, generator
-from civi.inference.shares import balanced
+from civi.inference.shares import balanced, with_best_shares
 from civi.problem.target import Framed, log_volume
 from civi.problem.target.program import on_device
 
@@ -31,6 +31,9 @@ def best_of(runs: Sequence[Run], framed: Framed, words: Words) -> Run:
         words: the seed.
     """
     best = min(runs, key=lambda run: run.neg_elbo)
+    if isinstance(best.family.mixing, ModalNetwork):
+        family = with_best_shares(best.family, best.target, derived(words, 5), _draws(framed))
+        best = replace(best, family=family)
     pilot = framed.with_trained(framed.frame)
     least = elbo_of_gaussian(best.family, pilot, words, _draws(framed))
     found = look(best.family, best.target, words, _draws(framed))

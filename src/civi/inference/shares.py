@@ -1,6 +1,7 @@
-"""The last correction of a fit with separate modes: the share of each by importance weights.
+"""The shares of the separate modes of a fit, after training: the thresholds between modes have no gradient.
 
-The thresholds between modes have no gradient, so that training does not change the shares that the pilot found.
+First each mode takes the share with which the ELBO is highest. The ELBO prefers modes whose shape q has right, so
+importance weights then show the shares of the posterior itself.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from typing import Any
 
 import equinox as eqx
 import numpy as np
+from scipy.special import softmax
 from scipy.stats import norm
 
 from civi.family import SemiImplicit, thresholds
@@ -19,6 +21,25 @@ from civi.problem.target import Framed
 from civi.problem.target.program import on_device
 
 SMALLEST, NEGLIGIBLE = 1e-3, 0.005
+
+
+def with_best_shares(family: SemiImplicit, target: Framed, words: Words, count: int) -> SemiImplicit:
+    """The family with the shares pi_k proportional to exp(ELBO_k), which is optimal if modes do not overlap.
+
+    ELBO_k is the mean of log p - log q + log pi_k over the draws of mode k.
+
+    Args:
+        family: q with a ModalNetwork, in the coordinates w of the frame.
+        target: the target in its frame.
+        words: the seed.
+        count: number of draws.
+    """
+    share, found = shares(family), look(family, target, words, count)
+    inside = _of_modes(family, words, count)
+    if not np.isfinite(found.log_ratios).all() or not inside.any(0).all():
+        return family
+    elbo = found.log_ratios @ inside / inside.sum(0) + np.log(share)
+    return _with_shares(family, softmax(elbo))
 
 
 def balanced(
@@ -39,14 +60,11 @@ def balanced(
     weights = usable(first)
     if weights is None:
         return family
-    share = shares(family)
-    changed = share + changes(share, modes_of_draws(family, derived(words, 0), len(first.w)), weights.log_weights)
-    changed = np.maximum(changed, SMALLEST) / np.maximum(changed, SMALLEST).sum()
+    share, inside = shares(family), _of_modes(family, words, len(first.w))
+    changed = share + changes(share, inside, weights.log_weights)
     if np.abs(changed - share).max() <= NEGLIGIBLE:
         return family
-    noise: Any = family.noise
-    threshold = on_device(np.asarray(thresholds(changed, noise.scale)))
-    candidate = eqx.tree_at(lambda one: one.mixing.threshold, family, threshold)
+    candidate = _with_shares(family, changed)
     after = look(candidate, target, last, len(first.w))
     fine = after.elbo >= max(least_elbo, first.elbo - LARGEST_LOSS) and usable(after) is not None
     return candidate if fine else family
@@ -59,17 +77,28 @@ def shares(family: Any) -> np.ndarray:
     return np.diff(np.concatenate([[0.0], below, [1.0]]))
 
 
-def changes(share: np.ndarray, mode_of_draw: np.ndarray, log_weights: np.ndarray) -> np.ndarray:
+def changes(share: np.ndarray, inside: np.ndarray, log_weights: np.ndarray) -> np.ndarray:
     """What to add to each share, as far as the difference exceeds two standard errors.
 
     Args:
-        share: the share of each mode under q.
-        mode_of_draw: the mode of each draw.
+        share: the share of each mode under q (M,).
+        inside: whether each draw is in each mode (draw, M).
         log_weights: the logarithm of the importance weight of each draw.
     """
     weights = np.exp(log_weights - log_weights.max())
     weights = weights / weights.sum()
-    inside = mode_of_draw[:, None] == np.arange(len(share))
     there = weights @ inside
     error = np.sqrt(weights**2 @ (inside - there) ** 2)
     return certain(there - share, error)
+
+
+def _of_modes(family: SemiImplicit, words: Words, count: int) -> np.ndarray:
+    """Whether each draw of `look` is in each mode (draw, M)."""
+    return modes_of_draws(family, derived(words, 0), count)[:, None] == np.arange(len(shares(family)))
+
+
+def _with_shares(family: SemiImplicit, share: np.ndarray) -> SemiImplicit:
+    noise: Any = family.noise
+    kept = np.maximum(share, SMALLEST)
+    threshold = on_device(np.asarray(thresholds(kept / kept.sum(), noise.scale)))
+    return eqx.tree_at(lambda one: one.mixing.threshold, family, threshold)

@@ -70,6 +70,43 @@ def test_the_template_has_the_shapes_of_what_is_found():
     assert shapes[0] == shapes[1]
 
 
+CENTRES = 4 * np.stack([np.cos(np.arange(8) * np.pi / 4), np.sin(np.arange(8) * np.pi / 4)], axis=1)
+
+
+def ring(z):
+    """Eight Gaussians N(., I / 4) on a circle, six standard deviations apart."""
+    return jax.nn.logsumexp(-2 * ((z - CENTRES) ** 2).sum(1))
+
+
+def mixture(y):
+    """A normal mixture with three exchangeable components: six orders of the labels."""
+    weights = numpyro.sample("weights", dist.Dirichlet(jnp.full(3, 3.0)))
+    mu = numpyro.sample("mu", dist.Normal(0, 5).expand([3]).to_event(1))
+    sigma = numpyro.sample("sigma", dist.HalfNormal(2).expand([3]).to_event(1))
+    numpyro.sample("y", dist.MixtureSameFamily(dist.Categorical(probs=weights), dist.Normal(mu, sigma)), obs=y)
+
+
+def test_all_modes_of_a_ring_are_found():
+    found = Gaussian().find(LogDensity(ring, 2), WORDS)
+    frame = found.framed.frame.frame
+    places = np.asarray(frame.location) + found.modes.location @ np.asarray(frame.factor).T
+    nearest = ((places[:, None] - CENTRES) ** 2).sum(-1)
+    assert sorted(nearest.argmin(1)) == list(range(8))
+    assert nearest.min(1).max() < 0.01
+    np.testing.assert_allclose(found.modes.share, 1 / 8, atol=0.005)
+
+
+def test_all_orders_of_the_labels_of_a_mixture_are_found():
+    rng = np.random.default_rng(0)
+    y = np.concatenate([rng.normal(-4, 1, 80), rng.normal(0, 0.7, 60), rng.normal(4, 1, 60)]).astype(np.float32)
+    target, _ = numpyro_target(mixture, (y,), {})
+    found = Gaussian().find(target, WORDS)
+    frame = found.framed.frame.frame
+    places = np.asarray(frame.location) + found.modes.location @ np.asarray(frame.factor).T
+    orders = {tuple(np.argsort(place[:3])) for place in places}
+    assert len(orders) == len(places) == 6
+
+
 def test_a_density_that_is_nowhere_finite_is_refused():
     with pytest.raises(TargetError, match="not finite around any"):
         Gaussian(starts=2).find(LogDensity(lambda z: jnp.nan * z.sum(), 1), WORDS)

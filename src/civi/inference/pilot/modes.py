@@ -37,15 +37,21 @@ class Modes(NamedTuple):
 
 
 class ModalArchitecture(eqx.Module):
-    """An architecture with a bounded conditional, whose families start with these modes."""
+    """An architecture with a bounded conditional, whose families start with these modes.
+
+    In training each mode has at least half of an equal share, so that its shape is learnt. The shares are set after it
+    (`civi.inference.shares`).
+    """
 
     architecture: Architecture = eqx.field(static=True)
     modes: Modes
 
     @classmethod
     def of(cls, architecture: Architecture, modes: Modes) -> ModalArchitecture:
-        """The architecture with as many modes."""
-        return cls(replace(architecture, mixing="modal", modes=len(modes.share)), modes)
+        """The architecture with as many modes, whose shares are half-way between these and equal ones."""
+        count = len(modes.share)
+        between = modes._replace(share=0.5 * (modes.share + 1 / count))
+        return cls(replace(architecture, mixing="modal", modes=count), between)
 
     def init(self, dim: int, key: PRNGKeyArray) -> SemiImplicit:
         """A family over R^dim with random mixing weights, and its modes at their places."""
