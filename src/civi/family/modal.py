@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -32,7 +34,7 @@ class ModalNetwork(eqx.Module):
         return self.network(eps) + self.offset_M[self.mode(eps)]
 
 
-def thresholds(share_M: Float[Array | np.ndarray, " M"], scale: float) -> Float[Array | np.ndarray, " M-1"]:
+def thresholds(share_M: Float[Array | np.ndarray, " M"], scale: float) -> Any:
     """The quantiles of N(0, scale^2) between which modes have these probabilities, in NumPy for NumPy arrays."""
     if isinstance(share_M, np.ndarray):
         return scale * scipy.stats.norm.ppf(np.cumsum(share_M)[:-1])
