@@ -101,6 +101,7 @@ def again(**options):
 def test_a_fit_that_still_improves_at_its_last_step_has_not_converged(monkeypatch):
     monkeypatch.setattr(restarts, "GAIN", -10.0)
     monkeypatch.setattr(restarts, "GAIN_PER_DIMENSION", -10.0)
+    monkeypatch.setattr(restarts, "CONVERGED_PER_DIMENSION", -10.0)
     with pytest.warns(UserWarning, match="has not converged"):
         stopped = again()
     assert not stopped.converged
