@@ -117,12 +117,24 @@ def separate_modes(
             found[0] = found[0].judged(log_p, noise)
         mode = mode.judged(log_p, noise)
         high = mode.elbo > found[0].elbo + np.log(LEAST_SHARE)
-        if high and all(_valley(mode, other, log_p) for other in found):
+        if high and apart(log_p, mode.location, np.stack([other.location for other in found])):
             found.append(mode)
     if len(found) == 1:
         return None
     locations, log_scales, elbos = zip(*found, strict=True)
     return Modes(np.stack(locations), np.stack(log_scales), softmax(elbos))
+
+
+def apart(log_p: LogP, one: np.ndarray, others: np.ndarray) -> bool:
+    """Whether log p falls by more than APART below the lower end on the straight way to each of the others (N, D).
+
+    It never does if log p is concave. A value that is not finite counts as minus infinity.
+    """
+    way = np.linspace(0, 1, BETWEEN)[:, None]
+    values = log_p((one + way * (others - one)[:, None]).reshape(-1, len(one))).reshape(len(others), BETWEEN)
+    values = np.where(np.isfinite(values), values, -np.inf)
+    with np.errstate(invalid="ignore"):
+        return bool((np.minimum(values[:, 0], values[:, -1]) - values.min(1) > APART).all())
 
 
 def _in_frame(guess: Any, location: np.ndarray, factor: np.ndarray) -> Mode:
@@ -136,10 +148,3 @@ def _far(one: Mode, other: Mode) -> bool:
     away = one.location - other.location
     distances = [float(np.linalg.norm(away * np.exp(-mode.log_scale))) for mode in (one, other)]
     return min(distances) > APART
-
-
-def _valley(one: Mode, other: Mode, log_p: LogP) -> bool:
-    """Whether log p falls by more than APART on the way from one location to the other; never if it is concave."""
-    way = np.linspace(0, 1, BETWEEN)[:, None]
-    values = log_p((1 - way) * one.location + way * other.location)
-    return not min(values[0], values[-1]) - values.min() <= APART

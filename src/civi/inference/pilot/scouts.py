@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from civi.inference.pilot.modes import apart
 from civi.inference.pilot.slopes import TargetSlopes
 
 NEAREST, FARTHEST, BOX = 1.0, 12.0, 4.0
 ROUNDS, PATIENCE, GAIN, LONGEST = 40, 5, 0.1, 2.0
 TRIED, MOST, LOWER, LOWER_PER_DIMENSION = 16, 8, 10.0, 3.0
-SAME, DEEP, BETWEEN = 1.0, 3.0, 9
+SAME = 1.0
 
 
 def scouted(
@@ -24,7 +25,7 @@ def scouted(
 ) -> np.ndarray:
     """Where ascents from around the best Gaussian end, apart from the known Gaussians and from each other (N, D).
 
-    Two places are apart if log p falls by more than DEEP on the straight way between them. Only the TRIED ends of
+    `civi.inference.pilot.modes.apart` says which places are apart. Only the TRIED ends of
     highest log p are looked at, and at most MOST places are returned. A mode whose log p is lower by 10 + 3 D is left
     out: it would have to be about twenty times as wide in every direction to matter.
 
@@ -49,7 +50,7 @@ def scouted(
         if min(np.linalg.norm(np.array(seen) - ends[i], axis=1)) < SAME:
             continue
         tried += 1
-        if _apart(slopes, best, degrees, ends[i], np.array(seen)):
+        if apart(lambda w: _at(slopes, best, degrees, w)[0], ends[i], np.array(seen)):
             fresh.append(ends[i])
         seen.append(ends[i])
     return best.location + np.reshape(fresh, (-1, dim)) @ best.factor.T
@@ -82,12 +83,3 @@ def _at(slopes: TargetSlopes, best: Any, degrees: np.ndarray, w: np.ndarray) -> 
     log_p, score = slopes.at(best.location + w @ best.factor.T, np.repeat(degrees[None], len(w), axis=0))
     good = np.isfinite(log_p) & np.isfinite(score).all(1)
     return np.where(good, log_p, -np.inf), np.where(good[:, None], score, 0) @ best.factor
-
-
-def _apart(slopes: TargetSlopes, best: Any, degrees: np.ndarray, one: np.ndarray, others: np.ndarray) -> bool:
-    """Whether log p falls by more than DEEP below the lower end on the straight way to each of the others (N, D)."""
-    way = np.linspace(0, 1, BETWEEN)[:, None]
-    points = one + way * (others - one)[:, None]
-    log_p, _ = _at(slopes, best, degrees, points.reshape(-1, len(one)))
-    values = log_p.reshape(len(others), BETWEEN)
-    return bool((np.minimum(values[:, 0], values[:, -1]) - values.min(1) > DEEP).all())
