@@ -60,6 +60,12 @@ def test_the_fit_covers_what_the_pilot_found(fitted):
     assert found["lost_mode"].verdict == "good"
 
 
+def test_a_gaussian_family_has_one_mode_and_is_not_trained():
+    gaussian = civi.fit(log_density, dim=2, key=0, solver="fullrank", progress=False)
+    assert "nothing was trained" in gaussian.message
+    assert min(share_of_second(gaussian), 1 - share_of_second(gaussian)) < 0.01
+
+
 def test_without_separate_modes_one_is_lost(monkeypatch):
     monkeypatch.setattr(gaussian, "separate_modes", lambda *_: None)
     lost = civi.fit(log_density, dim=2, key=0, progress=False)

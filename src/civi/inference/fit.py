@@ -118,11 +118,13 @@ def fit(
         found = _found(settings, log_p, space, derived(words, PILOT))
         clock.end("pilot")
         bar.phase("compiling")
-        is_gaussian = steps is None and found.modes is None and found.kl <= GAIN
-        if is_gaussian or found.modes is not None:
+        architecture = _with_modes(settings.family, found)
+        has_modes = architecture is not settings.family
+        is_gaussian = steps is None and not has_modes and found.kl <= GAIN
+        if is_gaussian or has_modes:
             not_needed.set()
-        training = training._replace(architecture=_with_modes(settings.family, found), framed=found.framed)
-        family = training.architecture.template(log_p.dim)
+        training = training._replace(architecture=architecture, framed=found.framed)
+        family = architecture.template(log_p.dim)
         prepare_draws(family, found.framed.template(), space)
         compiling.exception()
         clock.end("compiling")
