@@ -23,7 +23,7 @@ SAME = 1.0
 def scouted(
     slopes: TargetSlopes, best: Any, known: Sequence[Any], degrees: np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
-    """Where ascents from around the best Gaussian end, apart from the known Gaussians and from each other (N, D).
+    """Where ascents end, apart from the known Gaussians and from each other (N, D).
 
     `civi.inference.pilot.modes.apart` says which places are apart. Only the TRIED ends of
     highest log p are looked at, and at most MOST places are returned. A mode whose log p is lower by 10 + 3 D is left
