@@ -61,17 +61,29 @@ def measured(cell: Cell, seconds: float, seeds: int) -> dict[str, Any]:
         seconds: seconds of training per seed, for the kind `equal`.
         seeds: number of seeds.
     """
+    limited = cell.kind == "equal" and cell.solver != NUTS
     try:
-        plan = planned(cell)
-        plan.source()
-        if cell.kind == "equal" and cell.solver != NUTS:
-            plan = replace(plan, settings=plan.settings.changed(steps_in(plan, seconds), ()))
-        trained = CpuTimer("step ", "measuring")
-        result = runner_of(plan).run_seeds(plan, range(seeds), trained)
+        return {**cell._asdict(), **run_plan(planned(cell), seconds if limited else None, seeds)}
     except CiviError as error:
         return {**cell._asdict(), "refused": str(error)}
-    found = {"steps": result.steps, "diverged": result.diverged, "cpu_seconds": round(trained.seconds / seeds, 3)}
-    return {**cell._asdict(), **found, "measures": [_rounded(row) for row in result.measures]}
+
+
+def run_plan(plan: Plan, seconds: float | None, seeds: int) -> dict[str, Any]:
+    """Steps, CPU seconds per seed, and for each seed the measures and the step at which it diverged.
+
+    Args:
+        plan: what to run.
+        seconds: CPU seconds of training per seed; None takes the plan's number of steps.
+        seeds: number of seeds.
+    """
+    plan.source()
+    if seconds is not None:
+        plan = replace(plan, settings=plan.settings.changed(steps_in(plan, seconds), ()))
+    trained = CpuTimer("step ", "measuring")
+    result = runner_of(plan).run_seeds(plan, range(seeds), trained)
+    spent = round(trained.seconds / seeds, 3)
+    measures = [_rounded(row) for row in result.measures]
+    return {"steps": result.steps, "diverged": result.diverged, "cpu_seconds": spent, "measures": measures}
 
 
 def _rounded(row: dict[str, Any]) -> dict[str, Any]:

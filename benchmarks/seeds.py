@@ -1,12 +1,9 @@
-"""Mean and standard deviation over seeds of finished runs; and the CPU time of a step, for runs of equal seconds.
+"""Mean and standard deviation over seeds of finished runs.
 
     python benchmarks/seeds.py RUN [RUN ...] [--draws 200] [--measures neg_elbo,test_neg_log_lik,mixing_share]
-    python benchmarks/seeds.py --clock mnist "mfvb family.latent_dim=2" "civi family.latent_dim=2" [...]
 
 RUN is the folder of a `civi run`. Runs whose settings differ in the seed alone are one row. With --draws, autoencoders
-are evaluated anew on all test data with so many draws each, which needs only posterior.civi. With --clock TASK, every
-argument is a solver with its settings, whose CPU milliseconds per step are measured: unlike wall time, they hardly
-depend on other jobs of the machine.
+are evaluated anew on all test data with so many draws each, which needs only posterior.civi.
 """
 
 from __future__ import annotations
@@ -23,11 +20,8 @@ import numpy as np
 
 from civi import load
 from civi.errors import require
-from civi.experiment.plan import Plan
 from civi.experiment.tasks import find_task
-from field_measure import steps_in
 
-CLOCKED = 100.0
 SHOWN = "neg_elbo,test_neg_log_lik,mixing_share"
 
 
@@ -73,25 +67,14 @@ def table(rows: Sequence[Row], measures: Sequence[str]) -> str:
     return "\n".join(lines)
 
 
-def milliseconds(task: str, words: str) -> float:
-    """CPU milliseconds per step of a solver with settings, such as "civi samples.inner=50"."""
-    solver, *assignments = words.split()
-    return 1e3 * CLOCKED / steps_in(Plan.make(task, solver, "default", 0, None, assignments), CLOCKED)
-
-
 def main() -> None:
-    """Print a table of runs, or the CPU time of a step of every solver."""
+    """Print a table of runs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("runs", nargs="+")
     parser.add_argument("--draws", type=int, help="evaluate autoencoders anew, with so many draws per test datum")
-    parser.add_argument("--clock", metavar="TASK", help="measure the CPU time of a step on this task")
     parser.add_argument("--measures", default=SHOWN, help="names of metrics.json, separated by commas")
     asked = parser.parse_args()
-    if asked.clock is None:
-        print(table(grouped([Path(run) for run in asked.runs], asked.draws), asked.measures.split(",")))
-        return
-    for words in asked.runs:
-        print(f"{milliseconds(asked.clock, words):.2f} CPU ms per step: {words}", flush=True)
+    print(table(grouped([Path(run) for run in asked.runs], asked.draws), asked.measures.split(",")))
 
 
 if __name__ == "__main__":
