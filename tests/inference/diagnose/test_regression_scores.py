@@ -17,7 +17,7 @@ def test_one_draw_gives_the_scores_of_a_gaussian():
 
 def test_many_draws_give_the_scores_of_the_mixture():
     rng = np.random.default_rng(0)
-    predicted, noise, y = rng.normal(size=(7, 5)), rng.uniform(0.5, 2, 7), rng.normal(size=5)
+    predicted, noise, y = rng.normal(size=(7, 5)), rng.uniform(0.5, 2, (7, 5)), rng.normal(size=5)
     scores = regression_scores(predicted, noise, y)
     density = np.mean([stats.norm(row, sd).pdf(y) for row, sd in zip(predicted, noise, strict=True)], axis=0)
     assert scores["nll"] == pytest.approx(-np.log(density).mean())

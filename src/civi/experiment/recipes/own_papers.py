@@ -98,7 +98,7 @@ OWN_PAPERS: dict[str, dict[str, Settings]] = {
         "star": _batches_of_500(KernelStein()),
         "banana": _batches_of_500(KernelStein(), scale=0.5),
         "diffusion": _ksivi_on_diffusion(),
-        **{f"bnn-{table}": _ksivi_on_network() for table in TABLES},
+        **{f"bnn-ksivi-{table}": _ksivi_on_network() for table in TABLES},
     },
     "sivi-sm": {task: _batches_of_500(Fisher()) for task in ("two-modal", "star", "banana")},
     "pvi": {task: _pvi() for task in ("two-modal", "star", "banana")},

@@ -21,7 +21,7 @@ def draw_predictions(predicted: Predicted, y: np.ndarray, path: Path, title: str
     """Draw the predictive mean with a band of two standard deviations against y, and the calibration.
 
     Args:
-        predicted: for each solver, the predictions (draws, rows) and the sd of the noise of each draw.
+        predicted: for each solver, the predictions (draw, row) and the standard deviations of y given each draw.
         y: the observed targets of the rows.
         path: the image file.
         title: name of the task, for the title.
@@ -30,13 +30,13 @@ def draw_predictions(predicted: Predicted, y: np.ndarray, path: Path, title: str
     left, right = figure.subplots(1, 2)
     some = np.random.default_rng(0).permutation(len(y))[:MOST]
     for name, colour in colours_of(list(predicted)).items():
-        values, noise_sd = predicted[name]
-        sd = np.sqrt(values.var(0) + (noise_sd**2).mean())
+        values, sds = predicted[name]
+        sd = np.sqrt(values.var(0) + (sds**2).mean(0))
         left.errorbar(
             *(y[some], values.mean(0)[some], 2 * sd[some]),
             fmt=".", color=colour, markersize=4, elinewidth=0.5, alpha=0.6, label=name,
         )  # fmt: skip
-        below = np.sort(ndtr((y - values) / noise_sd[:, None]).mean(0))
+        below = np.sort(ndtr((y - values) / sds).mean(0))
         right.plot((np.arange(len(y)) + 0.5) / len(y), below, color=colour, linewidth=1.4)
     ends = [y.min(), y.max()]
     left.plot(ends, ends, color="black", linewidth=0.8)

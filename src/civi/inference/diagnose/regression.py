@@ -9,8 +9,8 @@ LOG_2PI = float(np.log(2 * np.pi))
 LEVELS = (0.5, 0.9)
 
 
-def regression_scores(predicted: np.ndarray, noise_sd: np.ndarray, y: np.ndarray) -> dict[str, float]:
-    """Scores of the predictive distribution of each row, the mixture over draws s of N(predicted_sn, noise_sd_s^2).
+def regression_scores(predicted: np.ndarray, sd: np.ndarray, y: np.ndarray) -> dict[str, float]:
+    """Scores of the predictive distribution of each row, the mixture over draws s of N(predicted_sn, sd_sn^2).
 
     rmse is that of the predictive mean, nll is -log of the predictive density per row, and coverage_50 and coverage_90
     are the shares of rows inside the central intervals. calibration_error is the mean distance between the sorted
@@ -19,11 +19,11 @@ def regression_scores(predicted: np.ndarray, noise_sd: np.ndarray, y: np.ndarray
 
     Args:
         predicted: predictions, of shape (draws, rows), in the units of y.
-        noise_sd: standard deviation of the noise for each draw, in the units of y.
+        sd: standard deviation of y given a draw, of the same shape, in the units of y.
         y: the observed targets.
     """
-    z = (y - predicted) / noise_sd[:, None]
-    log_density = -0.5 * (z**2 + LOG_2PI) - np.log(noise_sd)[:, None]
+    z = (y - predicted) / sd
+    log_density = -0.5 * (z**2 + LOG_2PI) - np.log(sd)
     below = ndtr(z).mean(0)
     uniform = (np.arange(len(y)) + 0.5) / len(y)
     inside = {f"coverage_{level:.0%}".rstrip("%"): np.abs(below - 0.5) <= level / 2 for level in LEVELS}

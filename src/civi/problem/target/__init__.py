@@ -15,6 +15,7 @@ from civi.problem.target.bayesian_network import BayesianNetwork
 from civi.problem.target.diffusion import ConditionedDiffusion
 from civi.problem.target.frame import CurvedFrame, Frame, LowRankFrame
 from civi.problem.target.framed import Framed, in_double_precision, inward, log_volume, outward, unframed
+from civi.problem.target.marginal_network import MarginalNetwork
 from civi.problem.target.regression import LogisticRegression
 from civi.problem.target.toy import (
     Banana,
@@ -39,6 +40,7 @@ __all__ = [
     "LogDensity",
     "LogisticRegression",
     "LowRankFrame",
+    "MarginalNetwork",
     "SampledTarget",
     "StudentProduct",
     "Target",

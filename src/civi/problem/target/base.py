@@ -118,7 +118,8 @@ def check_batch(target: Any, count: int | None) -> None:
         return
     require(count >= 1, f"problem.batch must be at least 1, or none for all rows, not {count}")
     has_rows = isinstance(target, BatchedTarget) and bool(target.rows)
-    require(has_rows, "problem.batch needs a target with rows of data, but this one has none: leave it at none")
+    needed = "a target with rows of data over which its log density is a sum"
+    require(has_rows, f"problem.batch needs {needed}, which this one is not: leave it at none")
     fits = count <= target.rows
     require(fits, f"problem.batch ({count}) is larger than the data ({target.rows} rows): make it smaller")
 

@@ -75,18 +75,25 @@ class BayesianNetwork(eqx.Module):
         part = self.unpack(z)
         return jax.nn.relu(x @ part.first + part.first_bias) @ part.last + part.last_bias
 
+    def predictive(
+        self, z: Float[Array, " P"], x: Float[Array, "M D"]
+    ) -> tuple[Float[Array, " M"], Float[Array, " M"]]:
+        """Mean and standard deviation of a new y at every row of x, given z."""
+        mean = self.predict(z, x)
+        return mean, jnp.broadcast_to(jnp.exp(-0.5 * self.unpack(z).log_noise_precision), mean.shape)
+
     def log_prob(self, z: Float[Array, " P"]) -> Float[Array, ""]:
         part = self.unpack(z)
 
-        def log_normal(x: Array, y: Array) -> Array:
-            return _normal(y - self.predict(z, x), part.log_noise_precision)
+        def of_rows(x: Array, y: Array) -> Array:
+            return log_normal(y - self.predict(z, x), part.log_noise_precision)
 
-        log_likelihood = sum_over_rows(log_normal, self.x[: self.rows], self.y, ROWS)
-        log_prior = _normal(z[: self.weights], part.log_weight_precision)
+        log_likelihood = sum_over_rows(of_rows, self.x[: self.rows], self.y, ROWS)
+        log_prior = log_normal(z[: self.weights], part.log_weight_precision)
         if self.noise_sd is None:
-            log_prior += _gamma(part.log_noise_precision)
+            log_prior += log_gamma(part.log_noise_precision)
         if self.weight_sd is None:
-            log_prior += _gamma(part.log_weight_precision)
+            log_prior += log_gamma(part.log_weight_precision)
         return self.weight * log_likelihood + log_prior
 
     def batch(self, key: PRNGKeyArray, count: int) -> BayesianNetwork:
@@ -97,11 +104,11 @@ class BayesianNetwork(eqx.Module):
         return BayesianNetwork(x, y, self.hidden, self.noise_sd, self.weight_sd, weight)
 
 
-def _normal(values: Float[Array, " N"], log_precision: Float[Array, ""]) -> Float[Array, ""]:
+def log_normal(values: Float[Array, " N"], log_precision: Float[Array, ""]) -> Float[Array, ""]:
     """sum_n log N(values_n; 0, exp(-log_precision))."""
     return -0.5 * (jnp.exp(log_precision) * values @ values + values.size * (LOG_2PI - log_precision))
 
 
-def _gamma(log_precision: Float[Array, ""]) -> Float[Array, ""]:
+def log_gamma(log_precision: Float[Array, ""]) -> Float[Array, ""]:
     """The log density of log g for g ~ Gamma(1, RATE)."""
     return np.log(RATE) - RATE * jnp.exp(log_precision) + log_precision

@@ -9,11 +9,11 @@ from jaxtyping import Array, Float
 
 
 def sum_over_rows(
-    part: Callable[[Float[Array, "B D"], Float[Array, " B"]], Float[Array, ""]],
+    part: Callable[[Float[Array, "B D"], Float[Array, " B"]], Array],
     x: Float[Array, "N D"],
     y: Float[Array, " N"],
     block: int,
-) -> Float[Array, ""]:
+) -> Array:
     """The sum of `part` over blocks of rows, so that the memory for many z does not grow with the number of rows.
 
     Args:
