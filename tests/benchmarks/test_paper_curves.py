@@ -20,7 +20,7 @@ def result(solver: str, value: float) -> SolverResult:
 
 
 def entry(one: SolverResult) -> dict:
-    content = {"task": "mnist", **one.as_json()}
+    content = {"task": "mnist", "seed": 0, **one.as_json()}
     return json.loads(json.dumps({name: value for name, value in content.items() if name != "settings"}))
 
 
@@ -29,8 +29,8 @@ def test_results_are_the_same_after_they_were_written(tmp_path):
     for one in (first, result("mfvb", 99.0)):
         add_result(file, entry(one))
     found = read_results(file, paper_curves.KEY)
-    assert list(found) == [("mnist", "sivi"), ("mnist", "mfvb")]
-    assert paper_curves.restored(found["mnist", "sivi"]).as_json() == first.as_json()
+    assert list(found) == [("mnist", "sivi", 0), ("mnist", "mfvb", 0)]
+    assert paper_curves.restored(found["mnist", "sivi", 0]).as_json() == first.as_json()
 
 
 def test_a_diverged_solver_has_done_the_steps_until_then():
@@ -51,3 +51,9 @@ def test_cadam_is_left_out_because_it_has_the_settings_of_civi_paper():
     for task in paper_curves.TASKS:
         assert settings_for(task, "cadam", "paper") == settings_for(task, "civi-paper", "paper")
     assert "cadam" not in paper_curves.SOLVERS
+
+
+def test_seeds_are_averaged_without_those_that_diverged():
+    every = [result("sivi", 100.0), result("sivi", 102.0), replace(result("sivi", 1e9), diverged=[4])]
+    line = paper_curves.over_seeds(every, ("test_neg_log_lik", "neg_elbo"))
+    assert line == "sivi, 2 of 3 seeds finished: test_neg_log_lik 101.00 ± 1.41, neg_elbo 106.00 ± 1.41"
