@@ -1,5 +1,6 @@
 """Every estimate of the score of q against the closed form of the linear-Gaussian family."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,6 +13,7 @@ from civi.estimate.proposal import Proposal, Reverse, log_weights, proposed
 from civi.estimate.regression import Regression
 from civi.family import Architecture
 from civi.objective.banked import Banked
+from civi.tracker.bank import BankState
 from linear_gaussian import linear_family, mean_and_covariance
 from montecarlo import agrees
 
@@ -77,37 +79,47 @@ def test_blocks_of_inner_samples_give_the_same_score(family, outer, monkeypatch)
 
 
 def sums_over_samples(family, z, own_eps, past_eps, last_eps):
-    """The score with all numerators and with fresh ones, by explicit sums of q(z | eps) and its gradient over eps."""
+    """The score with every choice of numerators, by explicit sums of q(z | eps) and its gradient over eps."""
     density = jax.value_and_grad(lambda z, eps: jnp.exp(family.log_conditional(z, eps)))
     (own, own_slope), (past, past_slope), (last, last_slope) = (
         jax.vmap(density, in_axes=(None, 0))(z, eps) for eps in (own_eps[None], past_eps, last_eps)
     )
     count, total = len(past) + len(last), own.sum() + past.sum() + last.sum()
     every = (own_slope.sum(0) + past_slope.sum(0) + last_slope.sum(0)) / total
-    return every, (own_slope.sum(0) + count * last_slope.mean(0)) / total
+    fresh = (own_slope.sum(0) + count * last_slope.mean(0)) / total
+    weight = (own.sum() + count * last.mean()) / total
+    return {"all": every, "fresh": fresh, "both": fresh + (1 - weight) * every}
 
 
 @pytest.mark.parametrize("conditional", ["diagonal", "scaled"])
-def test_a_bank_divides_fresh_or_all_numerators_by_the_density_of_all_its_steps(conditional, outer):
+def test_a_bank_divides_its_numerators_by_the_density_of_all_its_steps(conditional, outer):
     family = Architecture(hidden=(4,), conditional=conditional, scale=1.0).init(2, jax.random.key(0))
     z_J, _ = family.push(outer)
     steps = [draws_of(family, outer, key, 5) for key in jax.random.split(jax.random.key(4), 3)]
-    found = {}
-    for numerators in ("all", "fresh"):
-        score = Banked(2, numerators)
-        state = jax.jit(lambda score=score: score.init(family, steps[0]))()
-        estimate = jax.jit(lambda state, draws, score=score: score.estimate(state, family, z_J, draws))
-        for draws in steps:
-            scored = estimate(state, draws)
-            state = scored.state
-            assert np.isfinite(scored.score_J).all()
-        found[numerators] = scored.score_J
+    state = jax.jit(lambda: Banked(2).init(family, steps[0]))()
+
+    @jax.jit
+    def estimate(state, draws):
+        scored = {of: Banked(2, of).estimate(state, family, z_J, draws) for of in ("all", "fresh", "both")}
+        return {of: one.score_J for of, one in scored.items()}, scored["both"].state
+
+    for draws in steps:
+        found, state = estimate(state, draws)
+        assert all(np.isfinite(scores).all() for scores in found.values())
     past_eps, last_eps = jnp.concatenate([draws.inner_eps for draws in steps[:-1]]), steps[-1].inner_eps
-    sums = jax.jit(jax.vmap(lambda z, own: sums_over_samples(family, z, own, past_eps, last_eps)))
-    every, fresh = sums(z_J, outer.eps)
-    np.testing.assert_allclose(found["all"], every, rtol=1e-3, atol=1e-4)
-    np.testing.assert_allclose(found["fresh"], fresh, rtol=1e-3, atol=1e-4)
-    assert not np.allclose(every, fresh, atol=1e-2)
+    sums = jax.jit(jax.vmap(lambda z, own: sums_over_samples(family, z, own, past_eps, last_eps)))(z_J, outer.eps)
+    for of, scores in found.items():
+        np.testing.assert_allclose(scores, sums[of], rtol=1e-3, atol=1e-4)
+        assert not any(np.allclose(scores, sums[other], atol=1e-2) for other in sums if other != of)
+
+
+@pytest.mark.parametrize(("numerators", "right"), [("both", True), ("fresh", False), ("all", False)])
+def test_only_both_numerators_give_the_exact_score_with_a_bank_of_past_parameters(family, outer, numerators, right):
+    """The errors of y and of its score are of first order in the lag, and that of the score with both of second."""
+    past = eqx.tree_at(lambda family: family.mixing.biases[0], family, family.mixing.biases[0] + jnp.array([0.3, 0.0]))
+    mixed_K = past.mix(past.noise.sample(jax.random.key(5), 4 * INNER))
+    state = BankState(mixed_K.reshape(4, INNER, -1), jnp.full(4, INNER), jnp.asarray(0))
+    assert is_close(estimates(Banked(4, numerators), state, family, outer), family, outer) == right
 
 
 @pytest.fixture(scope="module")

@@ -21,17 +21,21 @@ from civi.tracker.bank import Bank, BankState
 @self_checking
 @dataclass(frozen=True)
 class Banked:
-    """grad_z g(z_j) / y(z_j), where y averages the (steps + 1) K2 mixing outputs of this and the last steps.
+    """s_y + (g / y) (s_g - s_y) at z_j, with s_g = grad_z log g and s_y = grad_z log y (numerators=both).
 
-    g is the mean over this step's inner samples (numerators=fresh) or y itself (numerators=all), both with the own term
-    of weight 1/((steps + 1) K2 + 1). Past mixing outputs are those of past parameters: as denominators they are nearly
-    right, but as numerators they pull z towards where q was, so that q lags behind itself.
+    g is the mean over this step's inner samples, and y that over the (steps + 1) K2 mixing outputs of this and the last
+    steps, both with the own term of weight 1/((steps + 1) K2 + 1). Past mixing outputs are those of past parameters:
+    alone, they pull z towards where q was, so that q lags behind itself (numerators=all, s_y). This step's do not, but
+    the ratio g / y is noisy (numerators=fresh, g s_g / y). The control variate s_y cancels most of this noise, and the
+    error of the mean, (q / y - 1) (s_q - s_y), is of second order in the lag.
     """
 
     steps: Annotated[int, "Number of past steps whose mixing outputs are kept."] = 8
     numerators: Annotated[
-        Literal["fresh", "all"], "Whose conditional scores are averaged: this step's inner samples, or all of the bank."
-    ] = "fresh"
+        Literal["both", "fresh", "all"],
+        "Whose conditional scores are averaged: this step's inner samples (fresh), all of the bank (all), or the fresh "
+        "ones with those of the bank as a control variate (both).",
+    ] = "both"
 
     def __post_init__(self) -> None:
         check_settings(self, "objective.score")
@@ -45,18 +49,26 @@ class Banked:
 
     def estimate(self, state: BankState, family: SemiImplicit, z_J: Float[Array, "J D"], draws: Draws) -> Scored:
         everything, bank = jnp.arange(len(z_J)), Bank(self.steps)
-        look = _look(family, z_J, draws)
-        tracked, pushed = bank.observe(state, look, everything)
+        tracked, pushed = bank.observe(state, _look(family, z_J, draws), everything)
         own_weight = 1 / (tracked.effective_S + 1)
-        log_y_J = mix_own(tracked.y_S, look.own_J, own_weight)
 
         def log_g(z_J: Array) -> Array:
             at = _look(family, z_J, draws)
-            log_mean_J = at.fresh_J if self.numerators == "fresh" else bank.observe(state, at, everything)[0].y_S
-            return mix_own(log_mean_J, at.own_J, own_weight)
+            return mix_own(at.fresh_J, at.own_J, own_weight)
 
-        log_g_J, slope_J = with_slope(log_g, z_J)
-        return Scored(jnp.exp(log_g_J - log_y_J)[:, None] * slope_J, pushed, log_y_J, jnp.ones(()))
+        def log_y(z_J: Array) -> Array:
+            at = _look(family, z_J, draws)
+            return mix_own(bank.observe(state, at, everything)[0].y_S, at.own_J, own_weight)
+
+        log_g_J, of_fresh_J = with_slope(log_g, z_J)
+        log_y_J, of_all_J = with_slope(log_y, z_J)
+        weight_J = jnp.exp(log_g_J - log_y_J)[:, None]
+        score_J = {
+            "both": of_all_J + weight_J * (of_fresh_J - of_all_J),
+            "fresh": weight_J * of_fresh_J,
+            "all": of_all_J,
+        }[self.numerators]
+        return Scored(score_J, pushed, log_y_J, jnp.ones(()))
 
 
 def _look(family: SemiImplicit, z_J: Float[Array, "J D"], draws: Draws) -> LogRatios:

@@ -1,6 +1,6 @@
 """Regression with Bayesian neural networks on the UCI tables, evaluated by predictions of test rows.
 
-bnn-TABLE: the model of KSIVI, with 50 hidden units, the 90/10 split of random_state 42, and the precision of the weights
+bnn-TABLE: the model of KSIVI: 50 hidden units, the 90/10 split of random_state 42, and the precision of the weights
     that its authors publish for each table. The output layer is integrated out in closed form (`MarginalNetwork`), so
     that every solver approximates the posterior of the first layer and of the noise alone, on all rows.
 bnn-ksivi-TABLE: the same model with all weights in z, and mini-batches, as its authors train it.
