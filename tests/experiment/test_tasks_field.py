@@ -38,6 +38,25 @@ def test_tails_are_measured_in_the_coordinates_in_which_they_are_independent():
     assert abs(shape_measures(target, 1.5 * draws)["tail_ratio_99"] - 1) > 0.4
 
 
+def test_forward_divergence_is_that_of_a_gaussian_and_has_the_order_of_its_arguments():
+    """A Gaussian with the mean and covariance S of p: KL(p || q) = E_p[log p] + log det(2 pi e S) / 2."""
+    task = find_task("star")
+    target = task.source()
+
+    def log_q(z):
+        return jax.scipy.stats.multivariate_normal.logpdf(z, jnp.zeros(2), 2 * jnp.eye(2))
+
+    grid = np.linspace(-9, 9, 601)
+    points = jnp.asarray(np.stack(np.meshgrid(grid, grid), axis=-1).reshape(-1, 2))
+    log_p, cell = np.asarray(jax.vmap(target.log_prob)(points), float), (grid[1] - grid[0]) ** 2
+    exact = (np.exp(log_p) * log_p).sum() * cell + np.log(4 * np.pi * np.e)
+    found = task.measure_density(log_q)
+    assert found["kl_forward"] == pytest.approx(exact, abs=4.5 * found["kl_forward_se"])
+    q = np.exp(np.asarray(log_q(points), float))
+    reverse = (q * (np.log(q) - log_p)).sum() * cell
+    assert abs(reverse - exact) > 20 * found["kl_forward_se"]
+
+
 def test_comparisons_take_many_inner_samples_only_if_the_bounds_are_far_apart(monkeypatch):
     used = []
 

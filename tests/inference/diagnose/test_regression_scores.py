@@ -28,6 +28,16 @@ def test_many_draws_give_the_scores_of_the_mixture():
     assert in_other_units["calibration_error"] == pytest.approx(scores["calibration_error"])
 
 
+def test_standard_errors_are_the_spread_over_test_sets():
+    rng = np.random.default_rng(2)
+    predicted, sd = np.zeros((1, 200)), np.array([0.8])
+    found = [regression_scores(predicted, sd, rng.standard_t(8, size=200)) for _ in range(2000)]
+    for name in ("rmse", "nll"):
+        spread = np.std([scores[name] for scores in found], ddof=1)
+        claimed = np.mean([scores[f"{name}_se"] for scores in found])
+        assert claimed == pytest.approx(spread, rel=0.08)  # 4.5 standard errors, 1 / sqrt(2 * 2000) each
+
+
 def test_intervals_of_the_right_width_cover_and_others_do_not():
     rng, rows = np.random.default_rng(1), 4000
     predicted = rng.normal(size=(1, rows))

@@ -54,6 +54,10 @@ class PosteriorTask(Task):
             bounds: bounds on neg_elbo; None if q has no density.
         """
 
+    def measure_density(self, log_q: LogDensityOfQ) -> dict[str, Any]:
+        """Entries of metrics.json that need the log density of q at given points; none by default."""
+        return {}
+
     @abstractmethod
     def picture(self, log_q: LogDensityOfQ | None, draws: DrawsBySolver, folder: Path) -> list[Path]:
         """Draw the figures of a run.
@@ -78,7 +82,8 @@ class PosteriorTask(Task):
         if isinstance(posterior, SampledPosterior):
             measures |= posterior.chain_measures() | self.measure(draws, None)
             return Evaluation(measures, posterior.reference.draws, draws)
-        return Evaluation(measures | self.measure(draws, bounds), draws, draws)
+        measures |= self.measure(draws, bounds) | self.measure_density(posterior.log_density)
+        return Evaluation(measures, draws, draws)
 
     def _bounds(self, posterior: Posterior, key: Any, effort: Effort) -> Bounds | None:
         """Bounds on neg_elbo; comparisons use `few_inner` samples if the gap is at most CLOSE times neg_elbo."""

@@ -7,6 +7,7 @@ MEANINGS = {
     "neg_elbo_rows": "Number of rows of the sample on which neg_elbo is measured.",
     "kl": "KL(q || p) from the fit to the exact target, in nats; an upper bound.",
     "kl_lower": "Lower bound on KL(q || p); close to kl if the measurement is precise.",
+    "kl_forward": "KL(p || q) from the exact target to the fit, in nats; an upper bound.",
     "sliced_wasserstein": "Distance between the draws of the fit and the reference draws.",
     "sliced_wasserstein_floor": "The same distance between two sets of reference draws: the best possible value.",
     "mode_share_min": "Share of draws in the mode that has fewest, relative to an equal share.",
