@@ -23,7 +23,7 @@ BEGIN, END = "<!-- field: begin -->", "<!-- field: end -->"
 PUBLISHED: dict[str, Any] = json.loads(Path(__file__).with_name("field_published.json").read_text())
 RELATIVE = "sliced_wasserstein / floor"
 COLUMNS: dict[str, tuple[str, ...]] = {
-    "toy": ("kl", RELATIVE, "mode_share_min", "tail_ratio_99.9"),
+    "toy": ("kl", "kl_forward", RELATIVE, "mode_share_min", "tail_ratio_99.9"),
     "regression": (RELATIVE, "neg_elbo", "sd_ratio_min", "mean_error_max"),
     "diffusion": (RELATIVE, "neg_elbo", "sd_ratio_min", "mean_error_max", "marginal_log_density"),
     "network": ("rmse", "nll", "coverage_50", "coverage_90", "calibration_error", "neg_elbo"),
