@@ -5,9 +5,9 @@ bsivi, aisivi: the authors' files of settings. Their noise is uniform on the uni
 ksivi, sivi-sm: the authors' files of settings. They temper the target over the first half of the run on two-modal,
     which is not done here. On the networks they first fit weights to held-out rows, add -log p to the loss and average
     the iterates, which is not done here either.
-divi: settings of a third party's rerun. Its variances are softplus functions of eps with a floor of 1e-4; here log scales
-    change by at most 5 with eps, without which runs diverge. It tempers the target over the first half of the run,
-    which is not done here.
+divi: settings of a third party's rerun. Its variances are softplus functions of eps with a floor of 1e-4; here log
+    scales change by at most 5 with eps, because runs diverge without a bound. It tempers the target over the first half
+    of the run, which is not done here.
 kpg: the family, batch and update of ksivi, which its paper compares it with.
 pvi: 100 particles in R^2. The paper clips nothing and has a constant learning rate.
 iwhvi: its paper has autoencoders that are not among our tasks.

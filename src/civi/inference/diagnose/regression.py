@@ -15,9 +15,10 @@ def regression_scores(predicted: np.ndarray, sd: np.ndarray, y: np.ndarray) -> d
     """Scores of the predictive distribution of each row, the mixture over draws s of N(predicted_sn, sd_sn^2).
 
     rmse is that of the predictive mean and nll is -log of the predictive density per row, with their standard errors
-    over rows. coverage_50 and coverage_90 are the shares of rows inside the central intervals. calibration_error is the mean distance between the sorted
-    values F_n(y_n) of the predictive distribution functions and the quantiles of the uniform distribution: 0 if the
-    predictions are calibrated and 0.25 if the intervals are far too wide or far too narrow.
+    over rows. coverage_50 and coverage_90 are the shares of rows inside the central intervals. calibration_error is the
+    mean distance between the sorted values F_n(y_n) of the predictive distribution functions and the quantiles of the
+    uniform distribution: 0 if the predictions are calibrated and 0.25 if the intervals are far too wide or far too
+    narrow.
 
     Args:
         predicted: predictions, of shape (draws, rows), in the units of y.
