@@ -82,6 +82,15 @@ def test_protocols_differ_in_network_split_and_precisions(table):
     assert (second.hidden, second.noise_sd, second.weight_sd, second.dim) == (10, 0.01, 5.0, 41)
 
 
+def test_every_solver_has_the_same_samples():
+    """One Gaussian needs no inner samples, and a mixture of particles is summed over all of them."""
+    own = {"mfvb": 1, "fullrank": 1, "pvi": 100}
+    for task, outer in (("bnn-yacht", 4), ("bnn-ksivi-yacht", 16)):
+        for solver in SOLVERS:
+            samples = settings_for(task, solver, "default").solver.samples
+            assert (samples.outer, samples.inner, samples.stages) == (outer, own.get(solver, 50), None)
+
+
 def test_every_solver_sees_batches_of_all_weights_and_nuts_is_for_small_tables():
     for solver in SOLVERS:
         assert settings_for("bnn-ksivi-protein", solver, "default").problem.batch == 100

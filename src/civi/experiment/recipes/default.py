@@ -137,7 +137,9 @@ def _network(task: str, solver: str) -> Settings | Nuts:
     marginal = task in MARGINAL_STEPS
     samples, rate = (MARGINAL_SAMPLES, MARGINAL_RATE) if marginal else (NETWORK_SAMPLES, NETWORK_RATE)
     method = SOLVERS[solver](NETWORK, Defaults(samples, FirstOrder(learning_rate=rate)))
-    chosen = replace(method.solver, steps=MARGINAL_STEPS.get(task, NETWORK_STEPS))
+    if method.family.mixing != "network":  # one Gaussian, or all particles
+        samples = replace(samples, inner=method.solver.samples.inner)
+    chosen = replace(method.solver, steps=MARGINAL_STEPS.get(task, NETWORK_STEPS), samples=samples)
     if solver == "civi":
         chosen = replace(chosen, tracker=NoTracker())
     if marginal:
